@@ -151,7 +151,12 @@ bool Manager::begin_due(Instant now) {
     return true;
   }
   if (!is_due && !wanted_.is_any()) return false;
-  begin_sweep(is_due);
+  const bool only_groups = !is_due && !wanted_.full && !wanted_.light && generation_ != 0;
+  if (only_groups && state() == SmState::Master) {
+    begin_setup();
+  } else {
+    begin_sweep(is_due);
+  }
   return true;
 }
 
@@ -265,7 +270,7 @@ void Manager::rest(Instant now, Duration pause) {
   clock_.next = now + pause;
 }
 
-// Returns whether tables have to change.
+// Returns whether linear tables have to change.
 bool Manager::route_anew() {
   lids_.assign(subnet_, settings_.lmc, problems_);
   std::vector<std::uint32_t> node_of;
@@ -273,7 +278,7 @@ bool Manager::route_anew() {
   const bool is_known = engine_ && graph == graph_ && node_of == node_of_;
   const bool has_tables = std::ranges::all_of(
       node_of, [&](std::uint32_t node) { return subnet_.node(node).has_tables; });
-  if (is_known) return !has_tables || wanted_.tables || wanted_.tables_then;
+  if (is_known) return !has_tables || wanted_.tables_then;
   graph_ = std::move(graph);
   node_of_ = std::move(node_of);
   routing_reason_.clear();
@@ -282,10 +287,15 @@ bool Manager::route_anew() {
 }
 
 void Manager::begin_setup() {
-  const bool tables = route_anew();
+  const bool linear = route_anew();
   if (!routing_reason_.empty()) problems_.add({ProblemKind::Routing, 0, 0, routing_reason_});
+  setup_.begin({.graph = &graph_,
+                .engine = engine_.get(),
+                .node_of = &node_of_,
+                .groups = &groups_,
+                .tables = linear || wanted_.tables,
+                .linear = linear});
   wanted_.tables = wanted_.tables_then = false;
-  setup_.begin({&graph_, engine_.get(), &node_of_, &groups_, tables});
   phase_ = Phase::SettingUp;
 }
 

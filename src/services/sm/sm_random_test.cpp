@@ -181,7 +181,7 @@ unsigned number_from(const char* name, unsigned otherwise) {
 TEST(SubnetManagers, HealDamagedSubnets) {
   const char* one = std::getenv("SOFTIB_SEED");
   const unsigned first = number_from("SOFTIB_SEED", 0);
-  const unsigned rounds = one != nullptr ? 1 : number_from("SOFTIB_ROUNDS", 60);
+  const unsigned rounds = one != nullptr ? 1 : number_from("SOFTIB_ROUNDS", 300);
   for (unsigned seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(testing::Message() << "SOFTIB_SEED=" << seed);
     Round(seed).run();

@@ -56,6 +56,12 @@ TEST(SubnetManager, TheTorusEngineIsUsedWhereItIsWanted) {
   EXPECT_EQ(settled(world, 0, {.may_have_credit_loops = true}), "");
   EXPECT_EQ(manager.routing(), "torus");
   EXPECT_GT(world.sent_of(mad::method::kSet, attribute::kSlToVlTable), 0u);
+  // From the last switch of the first dimension to its first one: over the end of the ring.
+  const auto level = [&](std::size_t from, std::size_t to) {
+    return manager.service_level(manager.subnet().find_port(world.port_of_node(from).guid),
+                                 manager.subnet().find_port(world.port_of_node(to).guid));
+  };
+  EXPECT_EQ(level(0, 2) + level(2, 4) + level(4, 6) + level(6, 0), 1);
 }
 
 TEST(SubnetManager, ASweepWithoutAChangeSetsNothing) {
@@ -94,6 +100,7 @@ TEST(SubnetManager, ALightSweepReadsOnlyWhatHasChanged) {
   manager.request_sweep(false);
   ASSERT_EQ(settled(world), "");
   EXPECT_EQ(world.sent_of(mad::method::kGet, attribute::kPortInfo), 1u);  // of the own port
+  EXPECT_EQ(world.traps_under_way(), 0u);
 }
 
 TEST(SubnetManager, ACableThatIsPulledOutIsRoutedAround) {
@@ -294,6 +301,7 @@ TEST(SubnetManager, GroupsGetTheirTrees) {
   world.sent.clear();
   manager.set_groups({{0xc001, {world.port_of_node(0).guid, world.port_of_node(17).guid}}});
   ASSERT_EQ(settled(world), "");
+  EXPECT_EQ(world.sent.size(), 1u);  // nothing is read for that
   EXPECT_EQ(world.sets(), world.sent_of(mad::method::kSet, attribute::kMulticastForwarding));
   std::size_t switches = 0;
   fabric::Graph& graph = world.graph();

@@ -107,6 +107,7 @@ class World : private fabric::Smi::Receiver {
   std::map<std::uint32_t, std::size_t> sent;  // requests by method and attribute
   std::size_t bad_keys = 0;
 
+  std::size_t traps_under_way() const { return traps.size(); }
   std::size_t sent_of(std::uint8_t method, std::uint16_t attribute) const {
     const auto found = sent.find(std::uint32_t{method} << 16 | attribute);
     return found != sent.end() ? found->second : 0;

@@ -24,7 +24,6 @@ class HopTable {
   void compute_up_down(const Graph& graph, std::vector<std::uint32_t> place);
 
   bool is_reached(std::uint32_t from, std::uint32_t to) const { return cell(from, to) != kFar; }
-  unsigned hops(std::uint32_t from, std::uint32_t to) const { return cell(from, to) >> 1; }
   // Whether ways between all pairs of switches with channel adapters are there.
   bool joins_adapters(const Graph& graph) const;
   // Calls `use` for each neighbor of `from` by which a way to another switch may begin.

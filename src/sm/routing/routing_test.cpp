@@ -155,6 +155,14 @@ TEST(Routing, AFatTreeIsTakenForOneAndSharesItsSpines) {
   }
 }
 
+TEST(Routing, EnginesHaveNames) {
+  for (const char* name : {"automatic", "min-hop", "up/down", "fat-tree", "torus"}) {
+    ASSERT_TRUE(routing_of(name)) << name;
+    EXPECT_EQ(routing_name(*routing_of(name)), name);
+  }
+  EXPECT_FALSE(routing_of("shortest"));
+}
+
 TEST(Routing, WhatIsNoFatTreeIsRoutedUpAndDownWithTheReason) {
   const Net net = ring(5);
   std::string reason;

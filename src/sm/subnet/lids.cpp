@@ -32,15 +32,13 @@ std::uint16_t Lids::find_free(std::uint8_t lmc) {
   return 0;
 }
 
-bool Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
+void Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
   used_.assign(kLastUnicastLid + 1, false);
   candidates_ = {};
   top_ = 0;
   std::vector<std::uint32_t> ports;  // without a LID still
-  std::vector<std::uint16_t> before(subnet.ports().size());
   for (std::uint32_t i = 0; i < subnet.ports().size(); ++i) {
     Port& port = subnet.port(i);
-    before[i] = port.lid;
     port.lid = 0;
     if (subnet.is_served(port)) ports.push_back(i);
   }
@@ -68,9 +66,6 @@ bool Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
     problems.add({ProblemKind::NoLids, subnet.node_of(port).guid(), port.number,
                   subnet.name_of(port) + " gets no LID: all of 1 to 49151 are in use"});
   }
-  bool has_changed = false;
-  for (std::uint32_t i = 0; i < before.size(); ++i) has_changed |= before[i] != subnet.port(i).lid;
-  return has_changed;
 }
 
 }  // namespace ib::sm

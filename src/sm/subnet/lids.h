@@ -18,8 +18,8 @@ namespace ib::sm {
 
 class Lids {
  public:
-  // Port 0 of switches has an LMC of 0. Returns whether a port has another LID than before.
-  bool assign(Subnet& subnet, std::uint8_t lmc, Problems& problems);
+  // Port 0 of switches has an LMC of 0.
+  void assign(Subnet& subnet, std::uint8_t lmc, Problems& problems);
   std::uint16_t top() const { return top_; }  // the highest in use
 
  private:

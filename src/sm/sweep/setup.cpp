@@ -67,7 +67,7 @@ std::optional<Request> Setup::next() {
 
 void Setup::visit(std::uint32_t place) {
   if (run_.stage == Stage::Addresses) return visit_port(place);
-  if (run_.stage == Stage::Tables) return tables_.compare(place, run_.ready);
+  if (run_.stage == Stage::Tables) return tables_.compare(place, plan_.linear, run_.ready);
   const Port& port = subnet_.port(place);
   if (port.peer == kNone || !subnet_.node_of(port).is_there || !port.is_known) return;
   if (const auto info = active_set(port)) {

@@ -24,13 +24,14 @@ class Setup final : public Work {
   // Nothing that ports and switches were told before counts: another manager has been there, or
   // this one is new.
   void forget();
-  // `tables`: they may have to change.
+  // `tables`: they may have to change; `linear`: also those for unicast.
   struct Plan {
     const Graph* graph = nullptr;
     const Engine* engine = nullptr;
     const std::vector<std::uint32_t>* node_of = nullptr;
     const std::vector<MulticastGroup>* groups = nullptr;
     bool tables = true;
+    bool linear = true;
   };
   void begin(const Plan& plan);
   bool is_done() const { return run_.stage == Stage::Done; }

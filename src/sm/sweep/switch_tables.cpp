@@ -47,22 +47,35 @@ void SwitchTables::plan(const Graph& graph, const Engine& engine,
   engine_ = &engine;
   node_of_ = node_of;
   groups_.assign(graph.size(), {});
-  std::vector<std::uint32_t> switch_of(subnet_.nodes().size(), kNone);
-  for (std::uint32_t i = 0; i < node_of.size(); ++i) switch_of[node_of[i]] = i;
-  for (const MulticastGroup& group : groups) plan_group(group, switch_of);
+  if (groups.empty()) return;
+  const Places all = places();
+  for (const MulticastGroup& group : groups) {
+    if (group.lid >= mad::kFirstMulticastLid && group.lid != 0xffff) plan_group(group, all);
+  }
 }
 
-void SwitchTables::plan_group(const MulticastGroup& group,
-                              const std::vector<std::uint32_t>& switch_of) {
+SwitchTables::Places SwitchTables::places() const {
+  Places places;
+  places.switch_of.assign(subnet_.nodes().size(), kNone);
+  for (std::uint32_t i = 0; i < node_of_.size(); ++i) places.switch_of[node_of_[i]] = i;
+  for (std::uint32_t i = 0; i < subnet_.ports().size(); ++i) {
+    const Port& port = subnet_.port(i);
+    if (subnet_.is_end_port(port) && subnet_.is_served(port)) places.ports[port.guid] = i;
+  }
+  return places;
+}
+
+void SwitchTables::plan_group(const MulticastGroup& group, const Places& places) {
   std::vector<Member> members;
   for (const std::uint64_t guid : group.members) {
-    const std::uint32_t index = subnet_.find_port(guid);
-    if (index == kNone) continue;
-    const Port& port = subnet_.port(index);
+    const auto found = places.ports.find(guid);
+    if (found == places.ports.end()) continue;
+    const Port& port = subnet_.port(found->second);
     const bool is_switch = subnet_.node_of(port).is_switch();
     if (!is_switch && port.peer == kNone) continue;
     const Port& at = is_switch ? port : subnet_.port(port.peer);
-    if (switch_of[at.node] != kNone) members.push_back({switch_of[at.node], at.number});
+    const std::uint32_t to = places.switch_of[at.node];
+    if (to != kNone) members.push_back({to, at.number});
   }
   const std::uint32_t index = group.lid - std::uint32_t{mad::kFirstMulticastLid};
   for (const auto& [at, ports] : make_tree(*graph_, members, index)) {
@@ -76,11 +89,11 @@ void SwitchTables::plan_group(const MulticastGroup& group,
   }
 }
 
-void SwitchTables::compare(std::uint32_t at, std::deque<Request>& requests) {
+void SwitchTables::compare(std::uint32_t at, bool linear, std::deque<Request>& requests) {
   Node& node = subnet_.node(node_of_[at]);
   if (!node.has_tables) written_at(node_of_[at]) = {};
   node.has_tables = true;
-  compare_linear(at, requests);
+  if (linear) compare_linear(at, requests);
   compare_groups(at, requests);
   compare_lanes(at, requests);
 }

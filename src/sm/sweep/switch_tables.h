@@ -36,8 +36,8 @@ class SwitchTables {
   // The tables that are wanted from now on. `node_of`: by switch of the graph.
   void plan(const Graph& graph, const Engine& engine, const std::vector<std::uint32_t>& node_of,
             const std::vector<MulticastGroup>& groups);
-  // Adds the requests for one switch of the graph.
-  void compare(std::uint32_t at, std::deque<Request>& requests);
+  // Adds the requests for one switch of the graph. `linear`: its linear table may have changed.
+  void compare(std::uint32_t at, bool linear, std::deque<Request>& requests);
   // Returns false if the switch does not have what was written.
   bool on_answer(const Request& request, const Answer* answer);
 
@@ -49,7 +49,12 @@ class SwitchTables {
     GroupBlocks groups;
     std::unordered_map<std::uint32_t, std::uint64_t> lanes;  // by attribute modifier
   };
-  void plan_group(const MulticastGroup& group, const std::vector<std::uint32_t>& switch_of);
+  struct Places {  // switches of the graph by node; end ports by GUID
+    std::vector<std::uint32_t> switch_of{};
+    std::unordered_map<std::uint64_t, std::uint32_t> ports{};
+  };
+  Places places() const;
+  void plan_group(const MulticastGroup& group, const Places& places);
   void compare_linear(std::uint32_t at, std::deque<Request>& requests);
   void compare_groups(std::uint32_t at, std::deque<Request>& requests);
   void compare_lanes(std::uint32_t at, std::deque<Request>& requests);
