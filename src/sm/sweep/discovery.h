@@ -20,6 +20,7 @@
 
 namespace ib::sm {
 
+// classes: allow(methods) each attribute that is read has a step of its own
 class Discovery final : public Work {
  public:
   Discovery(Subnet& subnet, Problems& problems) : subnet_(subnet), problems_(problems) {}
