@@ -70,6 +70,7 @@ void EventHub::on_event(const EventOut& event) {
     case EventObject::Srq: to_object(event); break;
     case EventObject::Device:
     case EventObject::Port: to_files(event); break;
+    case EventObject::Way: break;  // no event
   }
 }
 
