@@ -23,25 +23,30 @@ bool drops_partition(const Port& port, std::uint8_t direction, std::uint32_t pke
          });
 }
 
-const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times) {
+const Port* count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times) {
   Graph& graph = fabric.graph();
   Port& receiver = *graph.port(graph.index_of(*violation.to));
   if (!violation.is_pkey) {
     add_saturating(receiver.settings.q_key_violations, times);
-    return receiver;
+    return &receiver;
   }
-  Port* const first = switch_at(graph, *violation.from);
-  if (first != nullptr && drops_partition(*first, kEnforcesIn, violation.key)) {
-    add_saturating(first->counters.receive_constraint_errors, times);
-    return *first;
+  const auto count_at = [&](Port* port, bool may_receive, bool may_send) -> const Port* {
+    if (port == nullptr) return nullptr;
+    if (may_receive && drops_partition(*port, kEnforcesIn, violation.key)) {
+      add_saturating(port->counters.receive_constraint_errors, times);
+      return port;
+    }
+    if (!may_send || !drops_partition(*port, kEnforcesOut, violation.key)) return nullptr;
+    add_saturating(port->counters.transmit_constraint_errors, times);
+    return port;
+  };
+  if (violation.at != nullptr) {
+    return count_at(graph.port(graph.index_of(*violation.at)), true, true);
   }
-  Port* const last = switch_at(graph, receiver);
-  if (last != nullptr && drops_partition(*last, kEnforcesOut, violation.key)) {
-    add_saturating(last->counters.transmit_constraint_errors, times);
-    return *last;
-  }
+  if (const Port* first = count_at(switch_at(graph, *violation.from), true, false)) return first;
+  if (const Port* last = count_at(switch_at(graph, receiver), false, true)) return last;
   add_saturating(receiver.settings.p_key_violations, times);
-  return receiver;
+  return &receiver;
 }
 
 }  // namespace ib::fabric

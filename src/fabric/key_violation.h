@@ -14,7 +14,8 @@ namespace ib::fabric {
 struct KeyViolation {
   const Port* from = nullptr;  // ports of channel adapters
   const Port* to = nullptr;
-  bool is_pkey = false;  // else of a Q_Key
+  const Port* at = nullptr;  // of a switch, that is said to drop them; nullptr: see below
+  bool is_pkey = false;      // else of a Q_Key
   std::uint32_t key = 0;
   std::uint8_t service_level = 0;
   std::uint32_t source_qp = 0;
@@ -27,9 +28,10 @@ inline constexpr std::uint8_t kEnforcesOut = 4;
 // Whether a port of a switch drops packets with this P_Key that come in, or go out.
 bool drops_partition(const Port& port, std::uint8_t direction, std::uint32_t pkey);
 
-// Counts `times` violations at the port that drops the packets, and returns it: a port of a switch
-// that enforces partitions and is not in this one, at the sender's cable or at the receiver's; or
-// the receiver.
-const Port& count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times);
+// Counts `times` violations at the port that drops the packets, and returns it: that which is said
+// to; else a port of a switch that enforces partitions and is not in this one, at the sender's
+// cable or at the receiver's; or the receiver. Returns nullptr if the port that is said to drop
+// them does not.
+const Port* count_violations(Fabric& fabric, const KeyViolation& violation, std::uint32_t times);
 
 }  // namespace ib::fabric

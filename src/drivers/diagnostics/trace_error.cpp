@@ -146,13 +146,17 @@ void count_violation(Core& core, const control::TraceErrorIn& in, std::uint32_t 
   if (violation.from == nullptr || violation.to == nullptr) return;
   if (!core.fabric.graph().reaches(*violation.from, *violation.to)) return;
   violation.is_pkey = is_pkey;
+  if (is_of_switch) {
+    violation.at = core.fabric.graph().port(static_cast<std::uint32_t>(in.detail >> 32));
+    if (violation.at == nullptr) return;
+  }
   violation.key = is_of_switch ? std::uint32_t{core.arena().qp(from->index)->id.pkey}
                                : static_cast<std::uint32_t>(in.detail >> 32);
   violation.service_level = from->attr.av.sl;
   violation.source_qp = from->qpn;
   violation.target_qp = to.qpn;
-  const fabric::Port& at = count_violations(core.fabric, violation, verbs::times_of(in));
-  if (core.on_key_violation) core.on_key_violation(violation, at);
+  const fabric::Port* at = count_violations(core.fabric, violation, verbs::times_of(in));
+  if (at != nullptr && core.on_key_violation) core.on_key_violation(violation, *at);
 }
 
 }  // namespace

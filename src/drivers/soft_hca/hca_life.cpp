@@ -123,7 +123,10 @@ void write_ports(Core& core, const fabric::Hca& hca) {
       const std::uint16_t pkey = i < port.pkeys.size() ? port.pkeys[i] : std::uint16_t{0};
       is_other |= entry.pkeys[i].exchange(pkey, std::memory_order_acq_rel) != pkey;
     }
-    if (is_other) follow_port(core, port);
+    if (is_other) {
+      follow_port(core, port);
+      core.fabric.graph().mark_forwarding(core.fabric.graph().element_of(port));
+    }
     for (std::uint32_t i = 0; port.lid != 0 && i < 1u << port.lmc; ++i) {
       core.arena().lid(port.lid + i)->store(index + 1, std::memory_order_release);
     }
@@ -143,6 +146,7 @@ void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas) {
   for (const fabric::Hca* hca : hcas) write_ports(core, *hca);
   resolve_flows(core, Resolve::Missing);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
+  if (core.fabric.graph().has_forwarding_marks()) follow_forwarding_soon(core);
   for (const fabric::Hca* hca : hcas) core.fabric.report_change(*hca);
 }
 

@@ -15,7 +15,7 @@ namespace {
 using verbs::PortState;
 using verbs::control::Cause;
 
-constexpr std::size_t kMostPorts = 128;  // 64 hops: more than any way without a circle has here
+constexpr std::size_t kMostPorts = 2 * kMostHops;
 constexpr unsigned kLevels = 16;
 constexpr unsigned kNoLane = 15;  // that of management
 
@@ -125,6 +125,7 @@ GroupWays find_group_ways(Graph& graph, Port& from, std::uint16_t lid, std::uint
   Branch start;
   if (first == nullptr || from.physical_state != kLinkUp ||
       !pass(graph, from, false, from, *first, pkey, start.way)) {
+    if (first != nullptr) all.refused.push_back(graph.index_of(*first));
     return all;
   }
   start.at = first;
@@ -151,7 +152,10 @@ GroupWays find_group_ways(Graph& graph, Port& from, std::uint16_t lid, std::uint
           out.number != 0 && &out != branch.at && has_port(found->second, out.number);
       if (!is_wanted || in == nullptr || out.physical_state != kLinkUp) continue;
       Branch next{in, branch.way};
-      if (!pass(graph, *branch.at, true, out, *in, pkey, next.way)) continue;
+      if (!pass(graph, *branch.at, true, out, *in, pkey, next.way)) {
+        all.refused.insert(all.refused.end(), {graph.index_of(out), graph.index_of(*in)});
+        continue;
+      }
       all.ports.push_back(graph.index_of(out));
       all.ports.push_back(graph.index_of(*in));
       open.push_back(std::move(next));

@@ -30,8 +30,9 @@ DataWay find_data_way(Graph& graph, Port& from, std::uint16_t lid, std::uint16_t
 
 // The ways to the members of a multicast group.
 struct GroupWays {
-  std::vector<DataWay> ends;         // one for each end port that packets come to
-  std::vector<std::uint32_t> ports;  // all, each pair once
+  std::vector<DataWay> ends;           // one for each end port that packets come to
+  std::vector<std::uint32_t> ports;    // all, each pair once
+  std::vector<std::uint32_t> refused;  // by which copies do not go on, or do not come
 };
 // By the multicast tables of the switches. Only ports are found that packets come to.
 GroupWays find_group_ways(Graph& graph, Port& from, std::uint16_t lid, std::uint16_t pkey);

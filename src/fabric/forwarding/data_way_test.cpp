@@ -6,6 +6,8 @@
 #include "fabric/subnet_setup.h"
 #include "mad/attributes.h"
 
+#include <algorithm>
+
 namespace ib::fabric::test {
 namespace {
 
@@ -150,6 +152,29 @@ TEST(GroupWays, ComeToASwitchOnce) {
   }
   const GroupWays ways = find_group_ways(t.graph(), t.port_of_node(0), kGroup, 0xffff);
   EXPECT_EQ(ways.ends.size(), t.fabric.nodes().size() - 1);
+}
+
+// Refusals matter: such a port may let packets pass later.
+TEST(GroupWays, NamePortsThatLetNothingPass) {
+  Tree t;
+  PortMask all;
+  all.fill(~std::uint64_t{0});
+  for (std::uint32_t i = 0; i < t.graph().element_count(); ++i) {
+    const Element& element = t.graph().element(i);
+    if (element.is_switch()) t.graph().switch_of(element).groups[kGroup] = all;
+  }
+  Port& in = t.at(t.way(0, t.last()), 3);
+  in.state = PortState::Init;
+  const GroupWays ways = find_group_ways(t.graph(), t.port_of_node(0), kGroup, 0xffff);
+  EXPECT_NE(std::ranges::find(ways.refused, t.graph().index_of(in)), ways.refused.end());
+}
+
+TEST(DataWay, OfManyHopsIsNoCircle) {
+  Subnet t("torus:2x130,hosts=1");
+  const std::size_t far = t.fabric.nodes().size() / 2;  // half of the long ring away
+  const DataWay way = find_data_way(t.graph(), t.port_of_node(0), t.port_of_node(far).lid, 0xffff);
+  EXPECT_EQ(way.stop, Cause::None);
+  EXPECT_GT(way.ports.size(), 128u);
 }
 
 TEST(ForwardingMarks, ComeWithWhatChangesWays) {

@@ -187,6 +187,9 @@ std::string text_of(const Group& group) {
 
 }  // namespace
 
+// A partition for each of many tenants makes as many pairs as the square of their number.
+constexpr std::size_t kMostPartitionFindings = 1000;
+
 void examine_partitions(const Picture& picture, Report& report) {
   std::map<std::uint32_t, std::map<std::set<std::uint16_t>, Group>> subnets;
   for (const PicturePort& port : picture.ports) {
@@ -200,6 +203,7 @@ void examine_partitions(const Picture& picture, Report& report) {
     if (group.size++ == 0) group.first = &port;
     group.pkeys = std::move(pkeys);
   }
+  std::size_t said = 0;
   for (const auto& [subnet, groups] : subnets) {
     for (auto a = groups.begin(); a != groups.end(); ++a) {
       for (auto b = a; b != groups.end(); ++b) {
@@ -208,6 +212,8 @@ void examine_partitions(const Picture& picture, Report& report) {
         const std::uint64_t pairs = a == b ? one.size * (one.size - 1) / 2 : one.size * other.size;
         report.counts.pairs += pairs;
         if (pairs == 0 || share_any(one, other)) continue;
+        report.counts.pairs_apart += pairs;
+        if (++said > kMostPartitionFindings) continue;
         report.findings.push_back(
             {Severity::Warning, "partitions", picture.place(*one.first),
              a == b

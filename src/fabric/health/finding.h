@@ -32,8 +32,9 @@ struct Counts {
   std::uint64_t ethernet_ports = 0;  // not looked at
   std::uint64_t ways = 0;            // from an adapter's port to a LID of another one
   std::uint64_t ways_cut_off = 0;
-  std::uint64_t channels = 0;  // from switch to switch, which lead on to others
-  std::uint64_t pairs = 0;     // of adapters' ports, for a common partition
+  std::uint64_t channels = 0;     // from switch to switch, which lead on to others
+  std::uint64_t pairs = 0;        // of adapters' ports, for a common partition,
+  std::uint64_t pairs_apart = 0;  // which these do not have
 };
 
 struct Report {

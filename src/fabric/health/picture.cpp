@@ -80,9 +80,12 @@ bool fits(const Picture& picture) {
       return false;
     }
   }
-  for (const PicturePort& each : picture.ports) {
-    const bool has_peer = each.peer == kNoIndex || each.peer < picture.ports.size();
-    if (each.element >= picture.elements.size() || !has_peer ||
+  constexpr std::uint32_t kMostLmc = 7;
+  for (std::size_t i = 0; i < picture.ports.size(); ++i) {
+    const PicturePort& each = picture.ports[i];
+    const bool has_peer = each.peer == kNoIndex ||
+                          (each.peer < picture.ports.size() && picture.ports[each.peer].peer == i);
+    if (each.element >= picture.elements.size() || !has_peer || each.lmc > kMostLmc ||
         !is_part(each.pkeys_at, each.pkey_count, picture.pkeys.size())) {
       return false;
     }

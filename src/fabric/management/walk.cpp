@@ -13,9 +13,6 @@ namespace {
 using mad::kPermissiveLid;
 using mad::RouteStep;
 
-// More than any way without a circle has: a directed route there and ways by LID before and behind.
-constexpr int kMostSteps = 256;
-
 std::string name_of(const Element& element) {
   return element.description.empty() ? fmt::format("{:#018x}", element.node_guid)
                                      : element.description;
@@ -30,7 +27,7 @@ class Walk {
   Walk(Graph& graph, Port& from, PacketLids lids) : graph_(graph), at_(&from), lids_(lids) {}
 
   Arrival by_lid() {
-    for (int i = 0; i < kMostSteps; ++i) {
+    for (std::uint32_t i = 0; i < kMostHops; ++i) {
       if (is_there()) return end();
       if (!go_on_by_lid()) return lost();
     }
@@ -39,7 +36,7 @@ class Walk {
 
   Arrival along(mad::Smp& smp) {
     const bool is_directed = smp.header.mgmt_class == mad::mgmt_class::kSubnDirected;
-    for (int i = 0; i < kMostSteps; ++i) {
+    for (std::uint32_t i = 0; i < kMostHops; ++i) {
       const bool under_way = lids_.destination != kPermissiveLid && !is_there();
       if (under_way) {
         if (!go_on_by_lid()) return lost();

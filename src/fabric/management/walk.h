@@ -15,6 +15,9 @@
 
 namespace ib::fabric {
 
+// More than any way without a circle has: packets that have passed so many cables are lost.
+inline constexpr std::uint32_t kMostHops = 256;
+
 // Of the local route header.
 struct PacketLids {
   std::uint16_t source = mad::kPermissiveLid;

@@ -183,12 +183,9 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   }
 }
 
-Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
-  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
-  const DatagramWay found = way_to_one(a, from, bytes);
-  if (found.entry != nullptr) count_on_way(a.plane.arena(), a.own, a.wqe, bytes, *found.entry);
-  if (!found.outcome.is_done()) return found.outcome;
-  QpEntry* target = target_of(a, found.port);
+Outcome send_to_port(Attempt& a, std::uint32_t port, std::uint32_t bytes,
+                     const LocalPieces& pieces) {
+  QpEntry* target = target_of(a, port);
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome way = a.peers.check_port(target->id.port);
   if (way.cause == Cause::HcaAsleep) {
@@ -197,6 +194,24 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
   }
   const Outcome accepted = check_datagram(a, bytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
+}
+
+// Whether ports on the way have seen the packet: it was sent, and is not one that a port in the
+// middle drops. Those pass some of the ports only, and are counted nowhere.
+bool has_passed(const Outcome& sent) {
+  const bool is_over = sent.is_done() || sent.kind == Outcome::Kind::Dropped;
+  return is_over && sent.cause != Cause::WayLane && sent.cause != Cause::WayMtu;
+}
+
+Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  const DatagramWay way = way_to_one(a, from, bytes);
+  const Outcome sent =
+      way.outcome.is_done() ? send_to_port(a, way.port, bytes, pieces) : way.outcome;
+  if (way.entry != nullptr && has_passed(sent)) {
+    count_on_way(a.plane.arena(), a.own, a.wqe, bytes, *way.entry);
+  }
+  return sent;
 }
 
 }  // namespace

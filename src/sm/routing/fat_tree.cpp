@@ -31,7 +31,10 @@ bool FatTree::number_levels(std::string& reason) {
   }
   divisors_.assign(ways_up.size(), 1);
   for (std::size_t level = 1; level < ways_up.size(); ++level) {
-    divisors_[level] = divisors_[level - 1] * std::max(ways_up[level - 1], 1u);
+    // Larger ones are all the same: no ordinal is as large.
+    const std::uint64_t product =
+        std::uint64_t{divisors_[level - 1]} * std::max(ways_up[level - 1], 1u);
+    divisors_[level] = static_cast<std::uint32_t>(std::min<std::uint64_t>(product, 1u << 16));
   }
   return true;
 }

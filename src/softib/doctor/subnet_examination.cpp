@@ -162,6 +162,7 @@ std::string subnet_json(const health::Report& report, const std::string& fabric)
                         {"ways_cut_off", counts.ways_cut_off},
                         {"channels", counts.channels},
                         {"pairs", counts.pairs},
+                        {"pairs_apart", counts.pairs_apart},
                         {"ideal_ports", counts.ideal_ports},
                         {"ethernet_ports", counts.ethernet_ports}};
   return Json{{"version", 1},

@@ -17,6 +17,9 @@ namespace {
 using verbs::MigState;
 using verbs::QpType;
 
+// A subnet manager that writes tables is not done with one packet.
+constexpr Duration kGatherTime = std::chrono::milliseconds(2);
+
 bool is_connected_type(QpType type) {
   return !verbs::is_datagram(type);
 }
@@ -102,16 +105,21 @@ bool store_flow(Core& core, Qp& qp, Flow flow) {
                        entry.connection.dest_port == flow.dest_port && qp.way == flow.ports &&
                        qp.way_end == flow.end;
   if (is_same) return false;
-  count_traffic(core, qp);
-  // The answers to the other end's requests have come by this way.
-  Qp* const other = core.qps.find(hca::qp_index(qp.attr.dest_qpn));
-  if (other != nullptr && other != &qp) count_traffic(core, *other);
+  count_connection(core, qp);
   qp.way = std::move(flow.ports);
   qp.way_end = flow.end;
   entry.connection.dest_port = flow.dest_port;
   entry.connection.way_end = flow.end;
   entry.connection.flow.store(flow.word, std::memory_order_release);
   return true;
+}
+
+// Posters that have begun with the last one look again, also those of the peer, to which answers
+// go.
+void store_and_tell(Core& core, Qp& qp) {
+  if (!store_flow(core, qp, find_flow(core, qp))) return;
+  hca::advance_epoch(core.arena(), qp.file->session->slot);
+  core.memory.kick(qp.file->session->slot);
 }
 
 bool is_connected_somewhere(const Qp& qp) {
@@ -134,7 +142,7 @@ void resolve_flows(Core& core, Resolve which) {
     if (!is_connected_somewhere(qp)) return;
     const hca::QpEntry& entry = *core.arena().qp(qp.index);
     if (which == Resolve::Missing && entry.connection.dest_port != hca::kNone) return;
-    store_flow(core, qp, find_flow(core, qp));
+    store_and_tell(core, qp);
   });
 }
 
@@ -153,9 +161,7 @@ void follow_forwarding(Core& core) {
     const bool crosses =
         from != nullptr && (is_marked(graph.index_of(*from)) || is_marked(qp.way_end) ||
                             std::ranges::any_of(qp.way, is_marked));
-    if (!crosses || !store_flow(core, qp, find_flow(core, qp))) return;
-    hca::advance_epoch(core.arena(), qp.file->session->slot);
-    core.memory.kick(qp.file->session->slot);
+    if (crosses) store_and_tell(core, qp);
   });
   core.datagram_ways.forget_those_that_pass(core, is_marked);
 }
@@ -163,7 +169,7 @@ void follow_forwarding(Core& core) {
 void follow_forwarding_soon(Core& core) {
   if (core.follows_soon) return;
   core.follows_soon = true;
-  core.later.in(Duration::zero(), [&core] {
+  core.later.in(kGatherTime, [&core] {
     core.follows_soon = false;
     follow_forwarding(core);
   });
@@ -180,7 +186,7 @@ Qp* connected_peer(Core& core, const Qp& qp) {
 }
 
 void store_path(Core& core, Qp& qp) {
-  count_traffic(core, qp);
+  count_connection(core, qp);
   hca::QpEntry& entry = *core.arena().qp(qp.index);
   entry.id.access = qp.attr.access;
   entry.id.qkey = qp.attr.qkey;

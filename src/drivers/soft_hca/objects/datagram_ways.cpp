@@ -63,7 +63,9 @@ void DatagramWays::find_one(Core& core, hca::WayKey key) {
   fabric::Graph& graph = core.fabric.graph();
   fabric::Port& from = *graph.port(graph.index_of(*core.fabric.device_port(key.from)));
   fabric::DataWay way = fabric::find_data_way(graph, from, key.lid, key.pkey);
-  enter(core, key, word_of(way), std::move(way.ports), way.stop_at);
+  // One that ends where it begins passes no port: it depends on its own.
+  const std::uint32_t end = way.end != nullptr ? graph.index_of(*way.end) : way.stop_at;
+  enter(core, key, word_of(way), {std::move(way.ports), end});
 }
 
 // All members at once: a sender needs each of them. Where softib manages the subnet, it has not
@@ -75,6 +77,7 @@ void DatagramWays::find_group(Core& core, hca::WayKey key) {
   const bool by_tables = !core.fabric.is_managed_here(from);
   fabric::GroupWays tree;
   if (by_tables) tree = fabric::find_group_ways(graph, from, key.lid, key.pkey);
+  const auto refusals = std::make_shared<const std::vector<std::uint32_t>>(std::move(tree.refused));
   std::set<std::pair<std::uint32_t, std::uint32_t>> links;
   const auto enter_member = [&](std::uint32_t member) {
     const fabric::Port* to = core.fabric.device_port(member);
@@ -94,13 +97,15 @@ void DatagramWays::find_group(Core& core, hca::WayKey key) {
     hca::WayKey one = key;
     one.member = static_cast<std::uint16_t>(member);
     // Ports count what goes along the whole tree; this way is what the member depends on.
-    enter(core, one, word_of(way), std::move(way.ports), way.stop_at);
+    enter(core, one, word_of(way), {std::move(way.ports), way.stop_at, refusals});
   };
   for (const std::uint32_t member : members) enter_member(member);
   if (key.member != hca::WayKey::kNoPort && !members.contains(key.member)) enter_member(key.member);
   hca::WayKey whole = key;
   whole.member = hca::WayKey::kNoPort;
-  enter(core, whole, {}, std::move(tree.ports), graph.index_of(from));
+  hca::WayWord nobody;  // a group is no queue pair's address: the entry counts
+  nobody.stop = Cause::PeerUnknown;
+  enter(core, whole, nobody, {std::move(tree.ports), graph.index_of(from), refusals});
 }
 
 std::uint32_t DatagramWays::place_for(Core& core, std::uint64_t key) {
@@ -115,8 +120,7 @@ std::uint32_t DatagramWays::place_for(Core& core, std::uint64_t key) {
   return free != hca::kNone ? free : first;
 }
 
-void DatagramWays::enter(Core& core, hca::WayKey key, const hca::WayWord& word,
-                         std::vector<std::uint32_t> ports, std::uint32_t end) {
+void DatagramWays::enter(Core& core, hca::WayKey key, const hca::WayWord& word, Course course) {
   const std::uint64_t name = key.word();
   const std::uint32_t index = place_for(core, name);
   hca::WayEntry& entry = *core.arena().way(index);
@@ -124,16 +128,18 @@ void DatagramWays::enter(Core& core, hca::WayKey key, const hca::WayWord& word,
   entry.word.store(0, std::memory_order_seq_cst);  // nobody begins to count
   count(core, index, known);
   entry.key.store(name, std::memory_order_seq_cst);
-  known.ports = std::move(ports);
-  known.end = end;
-  entry.end = end;
+  entry.end = course.end;
+  known.course = std::move(course);
   entry.word.store(word.word(), std::memory_order_release);
 }
 
 void DatagramWays::forget_those_that_pass(
     Core& core, const std::function<bool(std::uint32_t port)>& is_marked) {
   for (auto& [index, known] : ways_) {
-    if (!is_marked(known.end) && std::ranges::none_of(known.ports, is_marked)) continue;
+    const Course& course = known.course;
+    const bool passes = is_marked(course.end) || std::ranges::any_of(course.ports, is_marked) ||
+                        (course.refusals && std::ranges::any_of(*course.refusals, is_marked));
+    if (!passes) continue;
     core.arena().way(index)->word.store(0, std::memory_order_seq_cst);
     count(core, index, known);
   }
@@ -153,8 +159,8 @@ void DatagramWays::count(Core& core, std::uint32_t index, Known& known) {
   const auto key = hca::WayKey::of(entry.key.load(std::memory_order_relaxed));
   if (packets == 0 || (is_group(key) && key.member != hca::WayKey::kNoPort)) return;
   fabric::Graph& graph = core.fabric.graph();
-  for (std::size_t i = 0; i < known.ports.size(); ++i) {
-    fabric::Port& port = *graph.port(known.ports[i]);
+  for (std::size_t i = 0; i < known.course.ports.size(); ++i) {
+    fabric::Port& port = *graph.port(known.course.ports[i]);
     if (port.device_index != fabric::kNoIndex) continue;
     fabric::PacketCounters& to = i % 2 == 0 ? port.counters.sent : port.counters.received;
     to.packets += packets;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -26,16 +27,21 @@ class DatagramWays {
   std::size_t size() const { return ways_.size(); }
 
  private:
-  struct Known {
+  // By ports of the graph.
+  struct Course {
     std::vector<std::uint32_t> ports;  // that packets pass: out, in, ...
     std::uint32_t end = hca::kNone;    // where they end
-    std::uint64_t packets = 0;         // that ports have counted
+    // Of a group, of all its members: those that let nothing pass.
+    std::shared_ptr<const std::vector<std::uint32_t>> refusals{};
+  };
+  struct Known {
+    Course course;
+    std::uint64_t packets = 0;  // that ports have counted
     std::uint64_t bytes = 0;
   };
   // An entry for the key; what it had before is counted.
   std::uint32_t place_for(Core& core, std::uint64_t key);
-  void enter(Core& core, hca::WayKey key, const hca::WayWord& word,
-             std::vector<std::uint32_t> ports, std::uint32_t end);
+  void enter(Core& core, hca::WayKey key, const hca::WayWord& word, Course course);
   void find_one(Core& core, hca::WayKey key);
   void find_group(Core& core, hca::WayKey key);
   void count(Core& core, std::uint32_t index, Known& known);

@@ -331,7 +331,7 @@ void destroy_qp(Core& core, HcaFile& file, const control::IndexIn& in, io::IrpRe
 }
 
 void release(Core& core, Qp& qp) {
-  count_traffic(core, qp);
+  count_connection(core, qp);
   release_groups(core, qp);
   leave_special(core, qp);
   if (qp.rq_ring != 0) core.memory.release(qp.rq_ring);

@@ -183,6 +183,13 @@ void count_traffic(Core& core, Qp& qp) {
   if (is_it) add_on_way(core, answerer->way, answers.packets);
 }
 
+void count_connection(Core& core, Qp& qp) {
+  count_traffic(core, qp);
+  const std::uint32_t dest = core.arena().qp(qp.index)->connection.dest_qpn;
+  Qp* const other = dest != 0 ? core.qps.find(hca::qp_index(dest)) : nullptr;
+  if (other != nullptr && other != &qp) count_traffic(core, *other);
+}
+
 void settle_traffic(Core& core) {
   core.qps.for_each([&core](Qp& qp) { count_traffic(core, qp); });
   core.datagram_ways.settle(core);

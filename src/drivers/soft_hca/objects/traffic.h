@@ -17,6 +17,10 @@ void count_traffic(Core& core, Qp& qp);
 // The same for all queue pairs, and for datagrams at the ports of switches on their ways.
 void settle_traffic(Core& core);
 
+// The same for a queue pair and for that at the other end, whose answers it gets and to which it
+// answers: before its connection or its way changes.
+void count_connection(Core& core, Qp& qp);
+
 // By port of the fabric, of queue pairs alive and gone.
 std::vector<PortTotals> all_port_totals(Core& core);
 // Of one port, by its index in device memory.

@@ -21,7 +21,7 @@ struct TwoSwitches {
     cable(port(0), outer(*one, 1));
     cable(outer(*one, 2), outer(*two, 2));
     cable(outer(*two, 1), port(1));
-    w.executor.advance(std::chrono::milliseconds(1));
+    w.executor.advance(std::chrono::milliseconds(5));
   }
   fabric::Element* add(const char* name) {
     fabric::TopologyElement what;
@@ -110,8 +110,19 @@ TEST(Ways, ACableBetweenSwitchesThatGoesDownStopsAtOnce) {
   changes.clear();
   fabric::set_enabled(t.w.fabric, t.outer(*t.one, 2), true, changes);
   apply_changes(t.w.core(), changes);
-  t.w.executor.advance(std::chrono::milliseconds(1));
+  t.w.executor.advance(std::chrono::milliseconds(5));
   EXPECT_EQ(t.entry(qp).connection.flow.load(), hca::flow::kMemory);
+}
+
+// Posters may have looked at the flow between an epoch that rose and its change.
+TEST(Ways, AFlowThatChangesRaisesTheEpochAfterwards) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  fabric::fresh_tables(t.w.fabric.graph(), *t.two).set_linear(t.port(1).lid, fabric::kNoPort);
+  const std::uint64_t epoch = t.w.arena().slot(t.a.attach.slot)->epoch.load();
+  resolve_flows(t.w.core(), Resolve::All);
+  EXPECT_EQ(t.entry(qp).connection.flow.load(), hca::flow::blocked(Cause::WayMissing));
+  EXPECT_GT(t.w.arena().slot(t.a.attach.slot)->epoch.load(), epoch);
 }
 
 TEST(Ways, ALinkWithShortPacketsIsSaid) {
@@ -148,7 +159,7 @@ TEST(Ways, ARerouteCountsFirst) {
   TwoSwitches t;
   fabric::Port& second = t.outer(*t.one, 3);
   t.cable(second, t.outer(*t.two, 3));
-  t.w.executor.advance(std::chrono::milliseconds(1));
+  t.w.executor.advance(std::chrono::milliseconds(5));
   t.set_table(*t.one, t.port(1).lid, 2);
   const auto qp = t.connected(t.a, 1);
   t.entry(qp).requester.messages.fetch_add(5);
@@ -175,6 +186,36 @@ TEST(Ways, DatagramsHaveThemInATable) {
   word = hca::WayWord::of(t.find(lid)->word.load());
   EXPECT_EQ(word.stop, Cause::WayMissing);
   EXPECT_EQ(way->end, t.w.fabric.graph().index_of(t.outer(*t.two, 2)));
+}
+
+// A port may lose its LID to another one.
+TEST(Ways, OneToTheOwnLidDependsOnTheOwnPort) {
+  TwoSwitches t;
+  const hca::WayEntry* way = t.find(t.port(0).lid);
+  ASSERT_NE(way, nullptr);
+  EXPECT_EQ(hca::WayWord::of(way->word.load()).port, t.port(0).device_index);
+  t.w.fabric.graph().take_lid(t.port(0), 0x99, 0);
+  follow_forwarding(t.w.core());
+  EXPECT_EQ(way->word.load(), 0u);
+}
+
+TEST(Ways, AGroupIsNoAddressOfAQueuePair) {
+  TwoSwitches t;
+  const hca::WayEntry* way = t.find(0xc001);
+  ASSERT_NE(way, nullptr) << "it counts what goes to the group";
+  EXPECT_EQ(hca::WayWord::of(way->word.load()).stop, Cause::PeerUnknown);
+}
+
+// Those of the server of a READ that goes first.
+TEST(Ways, AnswersCountAlthoughTheAnswererGoes) {
+  TwoSwitches t;
+  const auto qp = t.connected(t.a, 1);
+  const auto peer = t.connected(t.b, 0, qp.out.qpn);
+  t.entry(qp).connection.dest_qpn = peer.out.qpn;
+  const std::uint64_t before = t.sent(t.outer(*t.two, 2));
+  t.entry(qp).requester.messages.fetch_add(10);
+  t.b.good(t.b.call(Code::DestroyQp, IndexIn{peer.handle, 0}));
+  EXPECT_EQ(t.sent(t.outer(*t.two, 2)), before + 10);
 }
 
 TEST(Ways, KeysOfNothingGetNoEntry) {
