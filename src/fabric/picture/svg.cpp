@@ -116,7 +116,7 @@ class SvgWriter {
   void write_step(const Line& line, const Wire& wire) {
     const Point start = line.is_hop_upwards ? wire.to : wire.from;
     const Point end = line.is_hop_upwards ? wire.from : wire.to;
-    const double length = std::max(1.0, std::hypot(end.x - start.x, end.y - start.y));
+    const double length = std::max(1.0, length_of({end.x - start.x, end.y - start.y}));
     const Point ahead{(end.x - start.x) / length, (end.y - start.y) / length};
     const Point at = line.is_hop_upwards ? wire.at(0.8) : wire.at(0.2);
     put("<g class=\"step\"><path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}z\"/>",
@@ -175,7 +175,7 @@ class SvgWriter {
         continue;
       }
       const double length =
-          std::max(24.0, std::hypot(wire.to.x - wire.from.x, wire.to.y - wire.from.y));
+          std::max(24.0, length_of({wire.to.x - wire.from.x, wire.to.y - wire.from.y}));
       const Point near = wire.at(10 / length);
       const Point far = wire.at(1 - 10 / length);
       write_number({near.x, near.y + 3}, line.upper_port);

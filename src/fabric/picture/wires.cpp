@@ -8,6 +8,10 @@
 #include <utility>
 
 namespace ib::fabric {
+
+double length_of(Point difference) {
+  return std::sqrt(difference.x * difference.x + difference.y * difference.y);
+}
 namespace {
 
 constexpr double kBetween = 9;  // lines that join the same boxes
@@ -60,7 +64,7 @@ Point border_of(const Box& box, Point start, Point direction) {
 
 Wire straight_wire(const Box& from, const Box& to, double aside) {
   const Point direction{to.x - from.x, to.y - from.y};
-  const double length = std::max(1.0, std::hypot(direction.x, direction.y));
+  const double length = std::max(1.0, length_of(direction));
   const Point offset{-direction.y / length * aside, direction.x / length * aside};
   return {border_of(from, {from.x + offset.x, from.y + offset.y}, direction),
           border_of(to, {to.x + offset.x, to.y + offset.y}, {-direction.x, -direction.y})};

@@ -16,6 +16,9 @@ struct Point {
   double x = 0, y = 0;
 };
 
+// Not std::hypot: that of glibc 2.35 and later is another one, which older systems do not have.
+double length_of(Point difference);
+
 // A straight line from the border of the upper box to that of the lower one.
 struct Wire {
   Point from, to;

@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed
-from subnet_test import SECONDS, Manager, end_ports, subnet
+from subnet_test import SECONDS, Manager, all_active, end_ports, subnet
 
 SMP = pathlib.Path(__file__).resolve().parents[1] / "programs/umad/smp.py"
 TREE = "fat-tree:levels=2,ports=4"  # 8 adapters at 4 leaves, 2 spines
@@ -171,7 +171,10 @@ def by_opensm(report, user):
             fabric.wait_for_packets(client, SECONDS)
             for program in (client, server):
                 fabric.end(program, SECONDS).require()
+            sweeps = manager.read_log().count("SUBNET UP")
             softib(fabric, "cable", "up", f"{hop['from_guid']}:{hop['out']}")
+            harness.wait_until(lambda: all_active(fabric) and manager.read_log().count("SUBNET UP") > sweeps, SECONDS,
+                               "OpenSM to take the cable in")
         manager.end()
 
 
