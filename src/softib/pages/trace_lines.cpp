@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softib/pages/trace_lines.h"
 
+#include "softib/pages/fabric_state.h"
 #include "softib/terminal/color.h"
 #include "softib/terminal/columns.h"
 
@@ -13,7 +14,6 @@
 namespace ib::softib {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::system_clock;
 
 // "2026-01-31T12:34:56.789+0100"
