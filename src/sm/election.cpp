@@ -9,7 +9,7 @@ SmInfo Election::info() const {
   info.sm_key = key_;
   info.activity = activity_;
   info.priority_state =
-      static_cast<std::uint8_t>((priority_ & 15) << 4 | static_cast<unsigned>(state_));
+      static_cast<std::uint8_t>((priority_ & 15u) << 4 | static_cast<unsigned>(state_));
   return info;
 }
 

@@ -80,7 +80,7 @@ class Loops {
       at = before.at(at);
     } while (at != end);
     std::ranges::reverse(circle);
-    std::ranges::rotate(circle, std::ranges::min_element(circle));
+    std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
     return circle;
   }
 

@@ -166,7 +166,7 @@ class Ways {
     const auto first = std::ranges::find_if(
         way_, [&](std::uint32_t port) { return picture_.ports[port].element == element; });
     std::vector<std::uint32_t> circle(first, way_.end());
-    std::ranges::rotate(circle, std::ranges::min_element(circle));
+    std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
     const std::uint32_t number = fault(Kind::Circle, circle.front());
     Fault& found = faults_[number - 1];
     if (found.circle.empty()) found.circle = std::move(circle);

@@ -126,7 +126,8 @@ class Round {
   // The ends of cables that were pulled out are joined, not always as they were.
   void move_cable() {
     if (free_.empty()) return;
-    auto [a, b] = free_.back();
+    fabric::Port* const a = free_.back().first;
+    fabric::Port* b = free_.back().second;
     free_.pop_back();
     if (!free_.empty() && roll(2) == 0) std::swap(b, free_.back().second);
     std::string reason;
