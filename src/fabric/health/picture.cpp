@@ -59,6 +59,7 @@ class Reader {
     constexpr std::size_t kEach = sizeof list[0];
     if (size > rest_.size() / kEach) return false;
     list.resize(size);
+    if (size == 0) return true;  // an empty list may have no place
     std::memcpy(static_cast<void*>(list.data()), rest_.data(), size * kEach);
     rest_.remove_prefix(size * kEach);
     return true;
