@@ -11,7 +11,7 @@ namespace ib::verbs::control {
 
 // Codes of file 0, no Attach needed.
 enum class TopologyCode : std::uint32_t {
-  // TopologyIn -> -; fd: a memory file with the text, of Picture and Tables with bytes
+  // TopologyIn -> -; fd: a memory file with the text, of Survey and Tables with bytes
   // ! InvalidParameter: no such form
   Topology = 104,
   // PathIn -> -; fd: JSON: each hop of the way by the tables of the switches, and why it ends
@@ -37,7 +37,7 @@ constexpr bool is_topology(std::uint32_t code) {
          code <= static_cast<std::uint32_t>(TopologyCode::ChangeSwitch);
 }
 
-// Picture and Tables are of fabric/health/picture.h, for softib of the same version.
+// Survey and Tables are of fabric/health/survey.h, for softib of the same version.
 enum class TopologyForm : std::uint32_t {
   Json = 0,
   Ibnetdiscover,
@@ -45,7 +45,7 @@ enum class TopologyForm : std::uint32_t {
   Tree,
   Table,
   Toml,
-  Picture,
+  Survey,
   Tables
 };
 struct TopologyIn {

@@ -10,7 +10,7 @@
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/traffic.h"
 #include "fabric/forwarding/data_way.h"
-#include "fabric/health/take_picture.h"
+#include "fabric/health/take_survey.h"
 #include "fabric/management/counter_values.h"
 #include "fabric/management/walk.h"
 #include "fabric/topology/ibnetdiscover.h"
@@ -223,9 +223,9 @@ void topology_text(FabricTree& tree, const verbs::control::TopologyIn& in, io::I
       return answer_text(core, std::move(irp), write_toml_topology(snapshot_of(core.fabric)));
     case TopologyForm::Table:
       return answer_text(core, std::move(irp), topology_table(snapshot_of(core.fabric)));
-    case TopologyForm::Picture:
+    case TopologyForm::Survey:
       return answer_text(core, std::move(irp),
-                         fabric::health::to_bytes(fabric::health::take_picture(core.fabric)));
+                         fabric::health::to_bytes(fabric::health::take_survey(core.fabric)));
     case TopologyForm::Tables:
       return answer_text(core, std::move(irp),
                          fabric::health::table_bytes(core.fabric.graph(), in.first));

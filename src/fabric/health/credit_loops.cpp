@@ -18,8 +18,8 @@ namespace {
 // are many.
 class Loops {
  public:
-  Loops(const Picture& picture, const Channels& channels)
-      : picture_(picture),
+  Loops(const Survey& survey, const Channels& channels)
+      : survey_(survey),
         channels_(channels),
         number_(channels.size()),
         low_(channels.size()),
@@ -60,9 +60,9 @@ class Loops {
 
   std::vector<std::uint32_t> successors(std::uint32_t channel) const {
     std::vector<std::uint32_t> out;
-    const PicturePort* peer = picture_.peer_of(picture_.ports[channel]);
+    const SurveyPort* peer = survey_.peer_of(survey_.ports[channel]);
     if (peer == nullptr) return out;
-    const std::uint32_t first = picture_.element_of(*peer).first_port;
+    const std::uint32_t first = survey_.element_of(*peer).first_port;
     for (std::uint32_t i = 0; i < channels_[channel].size(); ++i) {
       for (std::uint64_t word = channels_[channel][i]; word != 0; word &= word - 1) {
         out.push_back(first + i * 64 + static_cast<std::uint32_t>(std::countr_zero(word)));
@@ -126,7 +126,7 @@ class Loops {
     if (part.size() > 1) parts_.push_back(std::move(part));  // no channel leads to itself
   }
 
-  const Picture& picture_;
+  const Survey& survey_;
   const Channels& channels_;
   std::uint32_t last_number_ = 0;
   std::vector<std::uint32_t> number_;  // by channel, in the order of visits; 0: not yet
@@ -139,17 +139,17 @@ class Loops {
 
 }  // namespace
 
-void examine_credit_loops(const Picture& picture, const Channels& channels, Report& report) {
-  Loops loops(picture, channels);
+void examine_credit_loops(const Survey& survey, const Channels& channels, Report& report) {
+  Loops loops(survey, channels);
   for (const std::vector<std::uint32_t>& part : loops.parts()) {
     const std::vector<std::uint32_t> circle = loops.shortest_circle(part);
     std::string text;
     for (const std::uint32_t channel : circle) {
-      text += picture.place(picture.ports[channel]) + " -> ";
+      text += survey.place(survey.ports[channel]) + " -> ";
     }
-    const PicturePort& first = picture.ports[circle.front()];
+    const SurveyPort& first = survey.ports[circle.front()];
     report.findings.push_back(
-        {Severity::Warning, "credit loops", picture.place(first),
+        {Severity::Warning, "credit loops", survey.place(first),
          fmt::format("{}port {}: {} channels wait for each other in a circle; {} are joined by "
                      "circles",
                      text, first.number, circle.size(), part.size()),

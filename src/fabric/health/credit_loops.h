@@ -6,11 +6,11 @@
 #pragma once
 
 #include "fabric/health/finding.h"
-#include "fabric/health/picture.h"
+#include "fabric/health/survey.h"
 #include "fabric/health/ways.h"
 
 namespace ib::fabric::health {
 
-void examine_credit_loops(const Picture& picture, const Channels& channels, Report& report);
+void examine_credit_loops(const Survey& survey, const Channels& channels, Report& report);
 
 }  // namespace ib::fabric::health

@@ -19,8 +19,8 @@ namespace {
 
 using verbs::PortState;
 
-bool is_cabled_end(const Picture& picture, const PicturePort& port) {
-  return port.is_ethernet == 0 && picture.element_of(port).is_switch == 0 && port.peer != kNoIndex;
+bool is_cabled_end(const Survey& survey, const SurveyPort& port) {
+  return port.is_ethernet == 0 && survey.element_of(port).is_switch == 0 && port.peer != kNoIndex;
 }
 
 std::string rate_text(std::uint8_t width, std::uint8_t speed) {
@@ -30,60 +30,60 @@ std::string rate_text(std::uint8_t width, std::uint8_t speed) {
 
 }  // namespace
 
-void examine_guids(const Picture& picture, Report& report) {
-  std::unordered_map<std::uint64_t, const PictureElement*> nodes;
-  for (const PictureElement& element : picture.elements) {
+void examine_guids(const Survey& survey, Report& report) {
+  std::unordered_map<std::uint64_t, const SurveyElement*> nodes;
+  for (const SurveyElement& element : survey.elements) {
     if (element.is_gone != 0) continue;
     const auto [found, is_new] = nodes.try_emplace(element.guid, &element);
     if (is_new) continue;
     report.findings.push_back(
-        {Severity::Fault, "guids", std::string(picture.name(element)),
-         fmt::format("{:#018x} is the GUID of {} too", element.guid, picture.name(*found->second)),
+        {Severity::Fault, "guids", std::string(survey.name(element)),
+         fmt::format("{:#018x} is the GUID of {} too", element.guid, survey.name(*found->second)),
          "give one of them another GUID: managers take them for one element"});
   }
-  std::unordered_map<std::uint64_t, const PicturePort*> ports;
-  for (const PicturePort& port : picture.ports) {
-    const bool is_there = picture.element_of(port).is_gone == 0;
-    if (!is_there || !picture.is_end_port(port) || port.guid == 0) continue;
+  std::unordered_map<std::uint64_t, const SurveyPort*> ports;
+  for (const SurveyPort& port : survey.ports) {
+    const bool is_there = survey.element_of(port).is_gone == 0;
+    if (!is_there || !survey.is_end_port(port) || port.guid == 0) continue;
     const auto [found, is_new] = ports.try_emplace(port.guid, &port);
     if (is_new) continue;
     report.findings.push_back(
-        {Severity::Fault, "guids", picture.place(port),
-         fmt::format("{:#018x} is the GUID of {} too", port.guid, picture.place(*found->second)),
+        {Severity::Fault, "guids", survey.place(port),
+         fmt::format("{:#018x} is the GUID of {} too", port.guid, survey.place(*found->second)),
          "give one of them another GUID: both have the same GID"});
   }
 }
 
-void examine_lids(const Picture& picture, Report& report) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, const PicturePort*> owners;
-  for (const PicturePort& port : picture.ports) {
-    const bool has_lids = picture.is_end_port(port) && port.is_ethernet == 0 && port.lid != 0;
-    if (!has_lids || (port.peer == kNoIndex && picture.element_of(port).is_switch == 0)) continue;
+void examine_lids(const Survey& survey, Report& report) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, const SurveyPort*> owners;
+  for (const SurveyPort& port : survey.ports) {
+    const bool has_lids = survey.is_end_port(port) && port.is_ethernet == 0 && port.lid != 0;
+    if (!has_lids || (port.peer == kNoIndex && survey.element_of(port).is_switch == 0)) continue;
     for (std::uint32_t lid = port.lid; lid < port.lid + (1u << port.lmc); ++lid) {
       const auto [found, is_new] = owners.try_emplace({port.subnet, lid}, &port);
       if (is_new) continue;
       report.findings.push_back(
-          {Severity::Fault, "lids", picture.place(port),
-           fmt::format("LID {} is that of {} too", lid, picture.place(*found->second)),
+          {Severity::Fault, "lids", survey.place(port),
+           fmt::format("LID {} is that of {} too", lid, survey.place(*found->second)),
            "let the subnet manager sweep again: packets reach one of the two"});
       break;
     }
   }
 }
 
-void examine_managers(const Picture& picture, Report& report) {
-  std::map<std::uint32_t, std::pair<const PicturePort*, bool>> subnets;  // one end; has a manager
-  for (const PicturePort& port : picture.ports) {
+void examine_managers(const Survey& survey, Report& report) {
+  std::map<std::uint32_t, std::pair<const SurveyPort*, bool>> subnets;  // one end; has a manager
+  for (const SurveyPort& port : survey.ports) {
     if (port.is_ethernet == 0 && port.is_sm != 0) subnets[port.subnet].second = true;
-    if (is_cabled_end(picture, port)) subnets[port.subnet].first = &port;
+    if (is_cabled_end(survey, port)) subnets[port.subnet].first = &port;
   }
   for (const auto& [subnet, about] : subnets) {
     const auto& [port, has_manager] = about;
     if (port == nullptr) continue;
     ++report.counts.subnets;
-    if (has_manager || picture.softib_manages) continue;
+    if (has_manager || survey.softib_manages) continue;
     report.findings.push_back(
-        {Severity::Fault, "managers", picture.place(*port),
+        {Severity::Fault, "managers", survey.place(*port),
          "no subnet manager works in its subnet, and softib keeps out of it (--sm none)",
          "start one: `softib run -- opensm`; or start the fabric without --sm none"});
   }
@@ -92,30 +92,30 @@ void examine_managers(const Picture& picture, Report& report) {
 namespace {
 
 // Why the link of a port is down; empty: the other end says it.
-std::string why_down(const Picture& picture, const PicturePort& port) {
-  const PicturePort& peer = *picture.peer_of(port);
+std::string why_down(const Survey& survey, const SurveyPort& port) {
+  const SurveyPort& peer = *survey.peer_of(port);
   if (port.physical_state == kDisabled) return "somebody has disabled it";
-  if (peer.physical_state == kDisabled || picture.element_of(peer).is_absent != 0) return {};
+  if (peer.physical_state == kDisabled || survey.element_of(peer).is_absent != 0) return {};
   return "no width or speed is enabled at both ends";
 }
 
 }  // namespace
 
-void examine_ports(const Picture& picture, Report& report) {
-  for (const PicturePort& port : picture.ports) {
+void examine_ports(const Survey& survey, Report& report) {
+  for (const SurveyPort& port : survey.ports) {
     const auto state = static_cast<PortState>(port.state);
-    const PictureElement& element = picture.element_of(port);
+    const SurveyElement& element = survey.element_of(port);
     if (port.is_ethernet != 0 || port.peer == kNoIndex || element.is_absent != 0) continue;
     if (state == PortState::Active) continue;
     Finding finding;
     finding.check = "ports";
-    finding.where = picture.place(port);
+    finding.where = survey.place(port);
     if (port.physical_state == kLinkUp) {
       finding.what = fmt::format("its link is up, and it is in state {}: no data",
                                  state == PortState::Armed ? "Armed" : "Init");
       finding.remedy = "a subnet manager has to activate it";
     } else {
-      const std::string why = why_down(picture, port);
+      const std::string why = why_down(survey, port);
       if (why.empty()) continue;
       finding.what = fmt::format("it is down: {}", why);
       finding.remedy = element.is_switch != 0
@@ -128,22 +128,22 @@ void examine_ports(const Picture& picture, Report& report) {
     }
     report.findings.push_back(std::move(finding));
   }
-  for (const PictureElement& element : picture.elements) {
+  for (const SurveyElement& element : survey.elements) {
     const bool has_cable = std::ranges::any_of(
-        picture.ports_of(element), [](const PicturePort& port) { return port.peer != kNoIndex; });
+        survey.ports_of(element), [](const SurveyPort& port) { return port.peer != kNoIndex; });
     if (element.is_absent == 0 || !has_cable) continue;
     const bool is_switch = element.is_switch != 0;
     report.findings.push_back(
         {is_switch ? Severity::Fault : Severity::Warning, "ports",
-         std::string(picture.name(element)),
+         std::string(survey.name(element)),
          is_switch ? "it has no power, so its cables are down" : "it is asleep or pulled out",
          is_switch ? "`softib switch up`" : "`softib hca add`, `softib power wake`"});
   }
 }
 
-void examine_links(const Picture& picture, Report& report) {
-  for (const PicturePort& port : picture.ports) {
-    const PicturePort* peer = picture.peer_of(port);
+void examine_links(const Survey& survey, Report& report) {
+  for (const SurveyPort& port : survey.ports) {
+    const SurveyPort* peer = survey.peer_of(port);
     if (peer == nullptr || peer < &port || port.is_ethernet != 0) continue;
     ++report.counts.cables;
     if (port.physical_state != kLinkUp || peer->physical_state != kLinkUp) continue;
@@ -154,8 +154,8 @@ void examine_links(const Picture& picture, Report& report) {
                  port.speed < best->speed);
     if (!is_slower) continue;
     report.findings.push_back(
-        {Severity::Fault, "links", picture.place(port),
-         fmt::format("its link to {} runs at {}, and both ends could do {}", picture.place(*peer),
+        {Severity::Fault, "links", survey.place(port),
+         fmt::format("its link to {} runs at {}, and both ends could do {}", survey.place(*peer),
                      rate_text(port.width, port.speed), rate_text(best->width, best->speed)),
          "enable the rest at both ends and let it train again: `ibportstate LID PORT width 255`, "
          "speed 15, espeed 31, reset"});
@@ -167,7 +167,7 @@ namespace {
 // Ports of a subnet that have the same partitions.
 struct Group {
   std::set<std::uint16_t> pkeys;
-  const PicturePort* first = nullptr;
+  const SurveyPort* first = nullptr;
   std::uint64_t size = 0;
 };
 
@@ -190,13 +190,13 @@ std::string text_of(const Group& group) {
 // A partition for each of many tenants makes as many pairs as the square of their number.
 constexpr std::size_t kMostPartitionFindings = 1000;
 
-void examine_partitions(const Picture& picture, Report& report) {
+void examine_partitions(const Survey& survey, Report& report) {
   std::map<std::uint32_t, std::map<std::set<std::uint16_t>, Group>> subnets;
-  for (const PicturePort& port : picture.ports) {
-    const bool is_end = port.is_ethernet == 0 && picture.element_of(port).is_switch == 0;
+  for (const SurveyPort& port : survey.ports) {
+    const bool is_end = port.is_ethernet == 0 && survey.element_of(port).is_switch == 0;
     if (!is_end || port.lid == 0) continue;
     std::set<std::uint16_t> pkeys;
-    for (const std::uint16_t pkey : picture.pkeys_of(port)) {
+    for (const std::uint16_t pkey : survey.pkeys_of(port)) {
       if ((pkey & 0x7fff) != 0) pkeys.insert(pkey);
     }
     Group& group = subnets[port.subnet][pkeys];
@@ -215,11 +215,11 @@ void examine_partitions(const Picture& picture, Report& report) {
         report.counts.pairs_apart += pairs;
         if (++said > kMostPartitionFindings) continue;
         report.findings.push_back(
-            {Severity::Warning, "partitions", picture.place(*one.first),
+            {Severity::Warning, "partitions", survey.place(*one.first),
              a == b
                  ? fmt::format("{}: they cannot talk to each other, {} pairs", text_of(one), pairs)
                  : fmt::format("{} and {}, such as {}, have no partition in common: {} pairs",
-                               text_of(one), text_of(other), picture.place(*other.first), pairs),
+                               text_of(one), text_of(other), survey.place(*other.first), pairs),
              "if that is not meant: a partition of which one of two is a full member (P_Key with "
              "0x8000); OpenSM's partitions.conf, or `softib partition add`"});
       }

@@ -3,16 +3,16 @@
 #pragma once
 
 #include "fabric/health/finding.h"
-#include "fabric/health/picture.h"
+#include "fabric/health/survey.h"
 
 namespace ib::fabric::health {
 
-void examine_guids(const Picture& picture, Report& report);     // two elements or ports have one
-void examine_lids(const Picture& picture, Report& report);      // two ports of a subnet have one
-void examine_managers(const Picture& picture, Report& report);  // subnets without a manager
-void examine_ports(const Picture& picture, Report& report);     // those that are not Active
-void examine_links(const Picture& picture, Report& report);     // slower than both ends could be
+void examine_guids(const Survey& survey, Report& report);     // two elements or ports have one
+void examine_lids(const Survey& survey, Report& report);      // two ports of a subnet have one
+void examine_managers(const Survey& survey, Report& report);  // subnets without a manager
+void examine_ports(const Survey& survey, Report& report);     // those that are not Active
+void examine_links(const Survey& survey, Report& report);     // slower than both ends could be
 // Ports of a subnet whose programs can have no partition in common.
-void examine_partitions(const Picture& picture, Report& report);
+void examine_partitions(const Survey& survey, Report& report);
 
 }  // namespace ib::fabric::health

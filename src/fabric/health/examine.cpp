@@ -9,25 +9,25 @@
 
 namespace ib::fabric::health {
 
-Report examine(const Picture& picture) {
+Report examine(const Survey& survey) {
   Report report;
-  for (const PictureElement& element : picture.elements) {
+  for (const SurveyElement& element : survey.elements) {
     if (element.is_gone != 0) continue;
     ++(element.is_switch != 0 ? report.counts.switches : report.counts.adapters);
   }
-  for (const PicturePort& port : picture.ports) {
+  for (const SurveyPort& port : survey.ports) {
     if (port.is_ethernet != 0) ++report.counts.ethernet_ports;
-    const bool is_loose = port.peer == kNoIndex && picture.element_of(port).is_switch == 0;
-    if (is_loose && port.is_ethernet == 0 && picture.has_ideal_network) ++report.counts.ideal_ports;
+    const bool is_loose = port.peer == kNoIndex && survey.element_of(port).is_switch == 0;
+    if (is_loose && port.is_ethernet == 0 && survey.has_ideal_network) ++report.counts.ideal_ports;
   }
-  examine_managers(picture, report);
-  examine_guids(picture, report);
-  examine_lids(picture, report);
-  examine_ports(picture, report);
-  const Channels channels = examine_ways(picture, report);
-  examine_links(picture, report);
-  examine_credit_loops(picture, channels, report);
-  examine_partitions(picture, report);
+  examine_managers(survey, report);
+  examine_guids(survey, report);
+  examine_lids(survey, report);
+  examine_ports(survey, report);
+  const Channels channels = examine_ways(survey, report);
+  examine_links(survey, report);
+  examine_credit_loops(survey, channels, report);
+  examine_partitions(survey, report);
   std::ranges::stable_sort(report.findings, {}, &Finding::severity);
   return report;
 }

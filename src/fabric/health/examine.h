@@ -4,11 +4,11 @@
 #pragma once
 
 #include "fabric/health/finding.h"
-#include "fabric/health/picture.h"
+#include "fabric/health/survey.h"
 
 namespace ib::fabric::health {
 
-// Faults come before warnings. The picture has its tables.
-Report examine(const Picture& picture);
+// Faults come before warnings. The survey has its tables.
+Report examine(const Survey& survey);
 
 }  // namespace ib::fabric::health

@@ -35,18 +35,18 @@ struct Entry {
 
 class Ways {
  public:
-  Ways(const Picture& picture, Report& report)
-      : picture_(picture),
+  Ways(const Survey& survey, Report& report)
+      : survey_(survey),
         report_(report),
-        channels_(picture.ports.size()),
-        seen_(picture.elements.size()),
-        outcome_(picture.elements.size()),
-        next_(picture.elements.size()) {}
+        channels_(survey.ports.size()),
+        seen_(survey.elements.size()),
+        outcome_(survey.elements.size()),
+        next_(survey.elements.size()) {}
 
   Channels examine() {
     find_entries();
-    for (const PicturePort& to : picture_.ports) {
-      if (!picture_.is_data_end(to)) continue;
+    for (const SurveyPort& to : survey_.ports) {
+      if (!survey_.is_data_end(to)) continue;
       for (unsigned i = 0; i < 1u << to.lmc; ++i) {
         examine_lid(to, static_cast<std::uint16_t>(to.lid + i));
       }
@@ -61,21 +61,21 @@ class Ways {
 
   void find_entries() {
     std::unordered_map<std::uint32_t, std::size_t> place_of;  // of a switch, in its list
-    for (const PicturePort& from : picture_.ports) {
-      if (!picture_.is_data_end(from)) continue;
-      const std::uint32_t element = picture_.peer_of(from)->element;
-      if (picture_.elements[element].is_switch == 0) continue;
+    for (const SurveyPort& from : survey_.ports) {
+      if (!survey_.is_data_end(from)) continue;
+      const std::uint32_t element = survey_.peer_of(from)->element;
+      if (survey_.elements[element].is_switch == 0) continue;
       std::vector<Entry>& entries = entries_[from.subnet];
       const auto [found, is_new] = place_of.try_emplace(element, entries.size());
       if (is_new) entries.push_back({element, {}});
-      entries[found->second].sources.push_back(picture_.index_of(from));
+      entries[found->second].sources.push_back(survey_.index_of(from));
     }
   }
 
-  void examine_lid(const PicturePort& to, std::uint16_t lid) {
-    const PicturePort& last = *picture_.peer_of(to);
-    if (picture_.element_of(last).is_switch == 0) {  // a cable between two adapters
-      if (picture_.is_data_end(last)) ++report_.counts.ways;
+  void examine_lid(const SurveyPort& to, std::uint16_t lid) {
+    const SurveyPort& last = *survey_.peer_of(to);
+    if (survey_.element_of(last).is_switch == 0) {  // a cable between two adapters
+      if (survey_.is_data_end(last)) ++report_.counts.ways;
       return;
     }
     ++generation_;
@@ -89,11 +89,11 @@ class Ways {
     }
   }
 
-  void count(Fault& fault, const Entry& entry, const PicturePort& to, std::uint16_t lid,
+  void count(Fault& fault, const Entry& entry, const SurveyPort& to, std::uint16_t lid,
              std::uint64_t ways) {
     report_.counts.ways_cut_off += ways;
     if (fault.ways == 0) {
-      const std::uint32_t end = picture_.index_of(to);
+      const std::uint32_t end = survey_.index_of(to);
       fault.from = entry.sources[0] != end ? entry.sources[0] : entry.sources[1];
       fault.to = end;
     }
@@ -103,7 +103,7 @@ class Ways {
   }
 
   // From a switch on; each switch is looked at once for a LID.
-  std::uint32_t follow(std::uint32_t element, const PicturePort& to, std::uint16_t lid) {
+  std::uint32_t follow(std::uint32_t element, const SurveyPort& to, std::uint16_t lid) {
     way_.clear();
     std::uint32_t outcome = kArrives;
     while (true) {
@@ -114,57 +114,57 @@ class Ways {
       }
       seen_[element] = generation_;
       outcome_[element] = kUnderWay;
-      const PicturePort* out = out_port(picture_.elements[element], lid);
+      const SurveyPort* out = out_port(survey_.elements[element], lid);
       if (out == nullptr) {
-        way_.push_back(picture_.elements[element].first_port);
+        way_.push_back(survey_.elements[element].first_port);
         outcome = fault(Kind::NoEntry, way_.back());
         break;
       }
-      way_.push_back(picture_.index_of(*out));
-      if (!picture_.carries(*out)) {
+      way_.push_back(survey_.index_of(*out));
+      if (!survey_.carries(*out)) {
         outcome = fault(Kind::NoCable, way_.back());
         break;
       }
-      if (out->peer == picture_.index_of(to)) break;
-      element = picture_.peer_of(*out)->element;
-      if (picture_.elements[element].is_switch == 0) {
+      if (out->peer == survey_.index_of(to)) break;
+      element = survey_.peer_of(*out)->element;
+      if (survey_.elements[element].is_switch == 0) {
         outcome = fault(Kind::WrongEnd, way_.back());
         break;
       }
     }
     if (outcome == kArrives) note_channels(element, to);
-    for (const std::uint32_t port : way_) outcome_[picture_.ports[port].element] = outcome;
+    for (const std::uint32_t port : way_) outcome_[survey_.ports[port].element] = outcome;
     return outcome;
   }
 
   // Where the way joined another one, `element` is the switch, and its port follows the last one.
-  void note_channels(std::uint32_t element, const PicturePort& to) {
+  void note_channels(std::uint32_t element, const SurveyPort& to) {
     for (std::size_t i = 0; i + 1 < way_.size(); ++i) note(way_[i], way_[i + 1]);
-    const PicturePort& last = picture_.ports[way_.empty() ? 0 : way_.back()];
-    const bool has_joined = !way_.empty() && last.peer != picture_.index_of(to);
+    const SurveyPort& last = survey_.ports[way_.empty() ? 0 : way_.back()];
+    const bool has_joined = !way_.empty() && last.peer != survey_.index_of(to);
     if (has_joined) note(way_.back(), next_[element]);
     for (const std::uint32_t port : way_) {
-      next_[picture_.ports[port].element] = port;
+      next_[survey_.ports[port].element] = port;
     }
   }
   void note(std::uint32_t channel, std::uint32_t next) {
-    const PicturePort& port = picture_.ports[next];
-    const PicturePort* peer = picture_.peer_of(port);
-    if (picture_.element_of(*peer).is_switch == 0) return;  // an adapter sends nothing on
+    const SurveyPort& port = survey_.ports[next];
+    const SurveyPort* peer = survey_.peer_of(port);
+    if (survey_.element_of(*peer).is_switch == 0) return;  // an adapter sends nothing on
     channels_[channel][port.number / 64] |= std::uint64_t{1} << port.number % 64;
   }
 
-  const PicturePort* out_port(const PictureElement& element, std::uint16_t lid) const {
+  const SurveyPort* out_port(const SurveyElement& element, std::uint16_t lid) const {
     const std::vector<std::uint8_t>& table =
-        picture_.tables[picture_.ports[element.first_port].element];
+        survey_.tables[survey_.ports[element.first_port].element];
     const std::uint8_t number = lid < table.size() ? table[lid] : kNoPort;
     if (number == 0 || number == kNoPort || number >= element.port_count) return nullptr;
-    return &picture_.ports[element.first_port + number];
+    return &survey_.ports[element.first_port + number];
   }
 
   std::uint32_t circle_from(std::uint32_t element) {
     const auto first = std::ranges::find_if(
-        way_, [&](std::uint32_t port) { return picture_.ports[port].element == element; });
+        way_, [&](std::uint32_t port) { return survey_.ports[port].element == element; });
     std::vector<std::uint32_t> circle(first, way_.end());
     std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
     const std::uint32_t number = fault(Kind::Circle, circle.front());
@@ -186,17 +186,17 @@ class Ways {
 
   std::string list_of(const std::vector<std::uint32_t>& ports) const {
     std::string text;
-    for (const std::uint32_t port : ports) text += picture_.place(picture_.ports[port]) + " -> ";
-    return text + std::string(picture_.name(picture_.element_of(picture_.ports[ports.front()])));
+    for (const std::uint32_t port : ports) text += survey_.place(survey_.ports[port]) + " -> ";
+    return text + std::string(survey_.name(survey_.element_of(survey_.ports[ports.front()])));
   }
 
   void tell(const Fault& fault) {
-    const PicturePort& port = picture_.ports[fault.port];
-    const PicturePort& to = picture_.ports[fault.to];
-    const std::string name(picture_.name(picture_.element_of(port)));
+    const SurveyPort& port = survey_.ports[fault.port];
+    const SurveyPort& to = survey_.ports[fault.to];
+    const std::string name(survey_.name(survey_.element_of(port)));
     const std::string lids = fault.lids == 1 ? fmt::format("LID {}", fault.last_lid)
                                              : fmt::format("{} LIDs", fault.lids);
-    const std::string from(picture_.name(picture_.element_of(picture_.ports[fault.from])));
+    const std::string from(survey_.name(survey_.element_of(survey_.ports[fault.from])));
     Finding finding;
     finding.check = "ways";
     finding.where = name;
@@ -204,23 +204,23 @@ class Ways {
       switch (fault.kind) {
         case Kind::NoEntry: return fmt::format("its table has no port for {}", lids);
         case Kind::NoCable:
-          finding.where = picture_.place(port);
+          finding.where = survey_.place(port);
           return fmt::format("{} lead out by it, and no data crosses its cable", lids);
         case Kind::WrongEnd:
-          finding.where = picture_.place(port);
+          finding.where = survey_.place(port);
           return fmt::format("{} lead out by it, to {}, which does not have them", lids,
-                             picture_.name(picture_.element_of(*picture_.peer_of(port))));
+                             survey_.name(survey_.element_of(*survey_.peer_of(port))));
         case Kind::Circle: return fmt::format("{} go in a circle: {}", lids, list_of(fault.circle));
       }
       return {};
     }();
     finding.what = fmt::format("{}: {} ways are cut off, as from {} to {}", what, fault.ways, from,
-                               picture_.name(picture_.element_of(to)));
+                               survey_.name(survey_.element_of(to)));
     finding.remedy = "`softib path` shows such a way; let the subnet manager sweep again";
     report_.findings.push_back(std::move(finding));
   }
 
-  const Picture& picture_;
+  const Survey& survey_;
   Report& report_;
   Channels channels_;
   std::unordered_map<std::uint32_t, std::vector<Entry>> entries_;  // by subnet
@@ -235,8 +235,8 @@ class Ways {
 
 }  // namespace
 
-Channels examine_ways(const Picture& picture, Report& report) {
-  return Ways(picture, report).examine();
+Channels examine_ways(const Survey& survey, Report& report) {
+  return Ways(survey, report).examine();
 }
 
 }  // namespace ib::fabric::health

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "fabric/health/finding.h"
-#include "fabric/health/picture.h"
+#include "fabric/health/survey.h"
 #include "fabric/switch.h"
 
 #include <vector>
@@ -17,6 +17,6 @@ namespace ib::fabric::health {
 using Channels = std::vector<PortMask>;
 
 // Returns the channels of all ways that arrive.
-Channels examine_ways(const Picture& picture, Report& report);
+Channels examine_ways(const Survey& survey, Report& report);
 
 }  // namespace ib::fabric::health

@@ -35,15 +35,15 @@ CliError not_understood() {
   return {Exit::Daemon, "softibd answers in another form; is it of another version?"};
 }
 
-void ask_tables(ControlClient& client, health::Picture& picture) {
+void ask_tables(ControlClient& client, health::Survey& survey) {
   std::uint32_t next = 0;
   while (true) {
     const auto rest = std::find_if(
-        picture.elements.begin() + std::min<std::ptrdiff_t>(next, std::ssize(picture.elements)),
-        picture.elements.end(),
-        [](const health::PictureElement& each) { return each.is_switch != 0; });
-    if (rest == picture.elements.end()) return;
-    const auto after = health::take_tables(picture, ask(client, TopologyForm::Tables, next));
+        survey.elements.begin() + std::min<std::ptrdiff_t>(next, std::ssize(survey.elements)),
+        survey.elements.end(),
+        [](const health::SurveyElement& each) { return each.is_switch != 0; });
+    if (rest == survey.elements.end()) return;
+    const auto after = health::take_tables(survey, ask(client, TopologyForm::Tables, next));
     if (!after || *after <= next) throw not_understood();
     next = *after;
   }
@@ -100,17 +100,17 @@ std::string checked_text(const health::Counts& counts) {
 health::Report examine_subnet(ControlClient& client) {
   constexpr int kTries = 3;
   bool is_steady = false;
-  std::optional<health::Picture> picture;
-  std::string before = ask(client, TopologyForm::Picture);
+  std::optional<health::Survey> survey;
+  std::string before = ask(client, TopologyForm::Survey);
   for (int i = 0; i < kTries && !is_steady; ++i) {
-    picture = health::picture_from(before);
-    if (!picture) throw not_understood();
-    ask_tables(client, *picture);
-    std::string after = ask(client, TopologyForm::Picture);
+    survey = health::survey_from(before);
+    if (!survey) throw not_understood();
+    ask_tables(client, *survey);
+    std::string after = ask(client, TopologyForm::Survey);
     is_steady = before == after;
     before = std::move(after);
   }
-  health::Report report = health::examine(*picture);
+  health::Report report = health::examine(*survey);
   if (!is_steady) {
     report.findings.push_back({health::Severity::Warning, "subnet", "the whole fabric",
                                "it changed while it was looked at: findings may be of no moment",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// `softib doctor --subnet`: gets the picture of the fabric from softibd, examines it in this
+// `softib doctor --subnet`: gets the survey of the fabric from softibd, examines it in this
 // process and makes the page.
 #pragma once
 

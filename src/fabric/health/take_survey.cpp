@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "fabric/health/take_picture.h"
+#include "fabric/health/take_survey.h"
 
 #include "fabric/subnet_setup.h"
 
@@ -10,16 +10,16 @@
 namespace ib::fabric::health {
 namespace {
 
-PicturePort picture_of(const Fabric& fabric, const Port& port, Picture& picture) {
+SurveyPort survey_of(const Fabric& fabric, const Port& port, Survey& survey) {
   const Graph& graph = fabric.graph();
-  PicturePort out;
+  SurveyPort out;
   out.guid = port.guid;
   out.element = port.element;
   const Port* peer = graph.peer_of(port);
   out.peer = peer != nullptr ? graph.index_of(*peer) : kNoIndex;
   out.subnet = graph.subnet_of(port);
-  out.pkeys_at = static_cast<std::uint32_t>(picture.pkeys.size());
-  picture.pkeys.insert(picture.pkeys.end(), port.pkeys.begin(), port.pkeys.end());
+  out.pkeys_at = static_cast<std::uint32_t>(survey.pkeys.size());
+  survey.pkeys.insert(survey.pkeys.end(), port.pkeys.begin(), port.pkeys.end());
   out.pkey_count = static_cast<std::uint32_t>(port.pkeys.size());
   out.lid = port.lid;
   out.lmc = port.lmc;
@@ -43,32 +43,32 @@ bool is_absent(const Fabric& fabric, const Element& element) {
 
 }  // namespace
 
-Picture take_picture(const Fabric& fabric) {
+Survey take_survey(const Fabric& fabric) {
   const Graph& graph = fabric.graph();
-  Picture picture;
-  picture.has_ideal_network = graph.has_ideal_network();
+  Survey survey;
+  survey.has_ideal_network = graph.has_ideal_network();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const Element& element = graph.element(i);
     const std::string name = element.description.empty()
                                  ? fmt::format("{:#018x}", element.node_guid)
                                  : element.description;
     const std::span<const Port> ports = graph.ports_of(element);
-    PictureElement out;
+    SurveyElement out;
     out.guid = element.node_guid;
-    out.first_port = static_cast<std::uint32_t>(picture.ports.size());
+    out.first_port = static_cast<std::uint32_t>(survey.ports.size());
     out.port_count = static_cast<std::uint32_t>(ports.size());
-    out.name_at = static_cast<std::uint32_t>(picture.names.size());
+    out.name_at = static_cast<std::uint32_t>(survey.names.size());
     out.name_size = static_cast<std::uint32_t>(name.size());
     out.is_switch = element.is_switch() ? 1 : 0;
     out.is_gone = element.is_gone ? 1 : 0;
     out.is_absent = is_absent(fabric, element) ? 1 : 0;
-    picture.names += name;
-    for (const Port& port : ports) picture.ports.push_back(picture_of(fabric, port, picture));
-    picture.elements.push_back(out);
+    survey.names += name;
+    for (const Port& port : ports) survey.ports.push_back(survey_of(fabric, port, survey));
+    survey.elements.push_back(out);
   }
-  picture.softib_manages = fabric.management() == SubnetManagement::Softib;
-  picture.tables.resize(picture.elements.size());
-  return picture;
+  survey.softib_manages = fabric.management() == SubnetManagement::Softib;
+  survey.tables.resize(survey.elements.size());
+  return survey;
 }
 
 std::string table_bytes(const Graph& graph, std::uint32_t first_element) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-#include "fabric/health/picture.h"
+#include "fabric/health/survey.h"
 
 #include "verbs/types.h"
 
@@ -74,20 +74,20 @@ bool is_part(std::uint64_t at, std::uint64_t count, std::size_t of) {
   return at <= of && count <= of - at;
 }
 
-bool fits(const Picture& picture) {
-  for (const PictureElement& each : picture.elements) {
-    if (!is_part(each.first_port, each.port_count, picture.ports.size()) ||
-        !is_part(each.name_at, each.name_size, picture.names.size())) {
+bool fits(const Survey& survey) {
+  for (const SurveyElement& each : survey.elements) {
+    if (!is_part(each.first_port, each.port_count, survey.ports.size()) ||
+        !is_part(each.name_at, each.name_size, survey.names.size())) {
       return false;
     }
   }
   constexpr std::uint32_t kMostLmc = 7;
-  for (std::size_t i = 0; i < picture.ports.size(); ++i) {
-    const PicturePort& each = picture.ports[i];
+  for (std::size_t i = 0; i < survey.ports.size(); ++i) {
+    const SurveyPort& each = survey.ports[i];
     const bool has_peer = each.peer == kNoIndex ||
-                          (each.peer < picture.ports.size() && picture.ports[each.peer].peer == i);
-    if (each.element >= picture.elements.size() || !has_peer || each.lmc > kMostLmc ||
-        !is_part(each.pkeys_at, each.pkey_count, picture.pkeys.size())) {
+                          (each.peer < survey.ports.size() && survey.ports[each.peer].peer == i);
+    if (each.element >= survey.elements.size() || !has_peer || each.lmc > kMostLmc ||
+        !is_part(each.pkeys_at, each.pkey_count, survey.pkeys.size())) {
       return false;
     }
   }
@@ -96,44 +96,44 @@ bool fits(const Picture& picture) {
 
 }  // namespace
 
-std::string Picture::place(const PicturePort& port) const {
+std::string Survey::place(const SurveyPort& port) const {
   return fmt::format("port {} of {}", port.number, name(element_of(port)));
 }
 
-bool Picture::carries(const PicturePort& port) const {
+bool Survey::carries(const SurveyPort& port) const {
   constexpr auto kActive = static_cast<std::uint8_t>(verbs::PortState::Active);
-  const PicturePort* peer = peer_of(port);
+  const SurveyPort* peer = peer_of(port);
   return peer != nullptr && port.physical_state == kLinkUp && port.state == kActive &&
          peer->physical_state == kLinkUp && peer->state == kActive;
 }
 
-std::string to_bytes(const Picture& picture) {
+std::string to_bytes(const Survey& survey) {
   std::string bytes;
   Header header;
-  header.softib_manages = picture.softib_manages ? 1 : 0;
-  header.has_ideal_network = picture.has_ideal_network ? 1 : 0;
+  header.softib_manages = survey.softib_manages ? 1 : 0;
+  header.has_ideal_network = survey.has_ideal_network ? 1 : 0;
   append(bytes, header);
-  append_list(bytes, picture.elements);
-  append_list(bytes, picture.ports);
-  append_list(bytes, picture.pkeys);
-  append_list(bytes, picture.names);
+  append_list(bytes, survey.elements);
+  append_list(bytes, survey.ports);
+  append_list(bytes, survey.pkeys);
+  append_list(bytes, survey.names);
   return bytes;
 }
 
-std::optional<Picture> picture_from(std::string_view bytes) {
+std::optional<Survey> survey_from(std::string_view bytes) {
   Reader reader(bytes);
   Header header;
-  Picture picture;
+  Survey survey;
   if (!reader.take(header) || header.format != kFormat) return std::nullopt;
-  picture.softib_manages = header.softib_manages != 0;
-  picture.has_ideal_network = header.has_ideal_network != 0;
-  if (!reader.take_list(picture.elements) || !reader.take_list(picture.ports) ||
-      !reader.take_list(picture.pkeys) || !reader.take_list(picture.names)) {
+  survey.softib_manages = header.softib_manages != 0;
+  survey.has_ideal_network = header.has_ideal_network != 0;
+  if (!reader.take_list(survey.elements) || !reader.take_list(survey.ports) ||
+      !reader.take_list(survey.pkeys) || !reader.take_list(survey.names)) {
     return std::nullopt;
   }
-  if (!reader.is_at_end() || !fits(picture)) return std::nullopt;
-  picture.tables.resize(picture.elements.size());
-  return picture;
+  if (!reader.is_at_end() || !fits(survey)) return std::nullopt;
+  survey.tables.resize(survey.elements.size());
+  return survey;
 }
 
 void append_table(std::string& bytes, std::uint32_t element, std::span<const std::uint8_t> table) {
@@ -141,13 +141,13 @@ void append_table(std::string& bytes, std::uint32_t element, std::span<const std
   bytes.append(reinterpret_cast<const char*>(table.data()), table.size());
 }
 
-std::optional<std::uint32_t> take_tables(Picture& picture, std::string_view bytes) {
+std::optional<std::uint32_t> take_tables(Survey& survey, std::string_view bytes) {
   Reader reader(bytes);
   std::uint32_t next = 0;
   while (!reader.is_at_end()) {
     TableHeader header;
-    if (!reader.take(header) || header.element >= picture.tables.size() ||
-        !reader.take_many(picture.tables[header.element], header.size)) {
+    if (!reader.take(header) || header.element >= survey.tables.size() ||
+        !reader.take_many(survey.tables[header.element], header.size)) {
       return std::nullopt;
     }
     next = header.element + 1;
