@@ -2,6 +2,8 @@
 // The arrays of the graph, their hashes, and the two ends of each link.
 #include "fabric/graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -23,6 +25,10 @@ constexpr std::uint32_t kFirstLink = 2;
 
 std::uint32_t default_capabilities(verbs::LinkLayer link_layer) {
   return link_layer == verbs::LinkLayer::Ethernet ? kEthernetCapabilities : kPortCapabilities;
+}
+
+std::string Element::name() const {
+  return description.empty() ? fmt::format("{:#018x}", node_guid) : description;
 }
 
 Graph::Graph(std::size_t elements, std::size_t ports) {
@@ -305,12 +311,13 @@ void Graph::mark_forwarding(const Element& element) {
   const std::uint32_t index = ports_[element.first_port].element;
   if (elements_[index].is_marked) return;
   elements_[index].is_marked = true;
-  marked_.push_back(index);
+  marks_.elements.push_back(index);
+  if (marks_.elements.size() == 1 && marks_.on_first) marks_.on_first();
 }
 
 std::vector<std::uint32_t> Graph::take_forwarding_marks() {
-  for (const std::uint32_t index : marked_) elements_[index].is_marked = false;
-  return std::exchange(marked_, {});
+  for (const std::uint32_t index : marks_.elements) elements_[index].is_marked = false;
+  return std::exchange(marks_.elements, {});
 }
 
 std::vector<std::uint32_t> Graph::place_managers(std::uint32_t only_subnet) {

@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ib::fabric {
@@ -58,6 +59,8 @@ struct Element {
   bool is_gone = false;    // a switch that was taken out of the fabric; its place stays
   bool is_marked = false;  // Graph::mark_forwarding()
   bool is_switch() const { return kind == ElementKind::Switch; }
+  // For people: the description, or the GUID where there is none.
+  std::string name() const;
   // Of its first port: 0 for a switch, whose port 0 manages it [IBA1 18.2.4.1].
   std::uint32_t first_number() const { return is_switch() ? 0 : 1; }
 };
@@ -162,8 +165,9 @@ class Graph {
   // An element sends packets on otherwise than before: a table, a key, the state of a port has
   // changed. The owner of cached ways takes these marks.
   void mark_forwarding(const Element& element);
-  bool has_forwarding_marks() const { return !marked_.empty(); }
   std::vector<std::uint32_t> take_forwarding_marks();  // indexes of elements, each once
+  // Hears of the first mark after they were taken, in the middle of a change.
+  void set_on_marked(std::function<void()> on_marked) { marks_.on_first = std::move(on_marked); }
   // The subnet manager of each subnet, or of one, is at its first port of a channel adapter. To be
   // called when links have changed. Returns the ports that have another one than before.
   std::vector<std::uint32_t> place_managers(std::uint32_t only_subnet = kNoIndex);
@@ -192,7 +196,10 @@ class Graph {
     std::vector<std::uint32_t> subnets;  // the same by all cables
   };
   mutable Segments segments_;
-  std::vector<std::uint32_t> marked_;  // elements
+  struct {
+    std::vector<std::uint32_t> elements{};
+    std::function<void()> on_first{};
+  } marks_;
 };
 
 }  // namespace ib::fabric

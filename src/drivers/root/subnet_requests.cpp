@@ -189,7 +189,7 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
     return end(true, "both ports are on the ideal network, without a switch between them");
   }
   fabric::Port* at = graph.port(graph.index_of(from));
-  for (std::uint32_t i = 0; i < fabric::kMostHops; ++i) {
+  for (std::uint32_t i = 0; i < fabric::kMostCables; ++i) {
     const fabric::LidHop hop = fabric::hop_by_lid(graph, *at, i != 0, to.lid);
     if (hop.outcome == fabric::LidHop::Outcome::IsThere) {
       const std::string fault = data_fault(graph, *graph.port(graph.index_of(from)), to, json);

@@ -29,10 +29,10 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
       key_tags(hca::kMaxKeys),
       counts(model.hca_count()),
       port_totals(model.device_port_count()),
-      smi(model, {.now = [&loop] { return loop.now(); },
-                  .on_changes =
-                      [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); },
-                  .on_forwarding = [this] { follow_forwarding_soon(*this); }}),
+      smi(model,
+          {.now = [&loop] { return loop.now(); },
+           .on_changes =
+               [this](const fabric::PortChanges& changes) { apply_changes(*this, changes); }}),
       gmp_agents(model.graph(), loop,
                  [this](const fabric::Port& port) { return port_counters(*this, port); }),
       later(loop, host.barriers(), [this](std::uint32_t slot) {
@@ -47,6 +47,8 @@ Core::Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemo
                     "request; is it stopped?",
                     waits != nullptr ? describe(*waits) : "softibd itself", describe(*inside)));
   });
+  (void)fabric.graph().take_forwarding_marks();  // of how it was made: nothing is on a way yet
+  fabric.graph().set_on_marked([this] { follow_forwarding_soon(*this); });
   memory.set_on_attention([this](std::uint32_t slot) {
     if (Session* session = by_slot[slot]; session != nullptr) raise_attention(*this, *session);
   });

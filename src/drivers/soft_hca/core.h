@@ -59,6 +59,7 @@ struct PortTotals {
 struct Core {
   Core(platform::Executor& loop, fabric::Fabric& model, platform::DeviceMemoryHost& host,
        std::uint64_t max_memory, std::function<void(std::string_view)> on_trace);
+  ~Core() { fabric.graph().set_on_marked({}); }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -102,7 +103,6 @@ struct Core {
   McastChains mcast_chains;
   GidChains gid_chains;
   DatagramWays datagram_ways;
-  bool follows_soon = false;           // follow_forwarding() is due
   std::vector<std::uint8_t> qpn_tags;  // by index: the generation bits of the last number
   std::vector<std::uint16_t> srqn_tags;
   std::vector<std::uint8_t> key_tags;

@@ -146,7 +146,6 @@ void publish_ports(Core& core, std::span<const fabric::Hca* const> hcas) {
   for (const fabric::Hca* hca : hcas) write_ports(core, *hca);
   resolve_flows(core, Resolve::Missing);
   hca::advance_epoch(core.arena(), hca::kAnyOwner);
-  if (core.fabric.graph().has_forwarding_marks()) follow_forwarding_soon(core);
   for (const fabric::Hca* hca : hcas) core.fabric.report_change(*hca);
 }
 

@@ -107,7 +107,6 @@ void apply_changes(Core& core, const fabric::PortChanges& changes) {
     if (hca != nullptr && !hca->asleep) raise_events(core, *hca, port, change);
   }
   if (is_moved) kick_all(core);
-  if (core.fabric.graph().has_forwarding_marks()) follow_forwarding_soon(core);
   if (core.on_port_changes) core.on_port_changes(changes);
 }
 

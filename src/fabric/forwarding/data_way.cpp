@@ -15,7 +15,7 @@ namespace {
 using verbs::PortState;
 using verbs::control::Cause;
 
-constexpr std::size_t kMostPorts = 2 * kMostHops;
+constexpr std::size_t kMostPorts = 2 * kMostCables;
 constexpr unsigned kLevels = 16;
 constexpr unsigned kNoLane = 15;  // that of management
 

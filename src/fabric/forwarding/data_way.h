@@ -22,6 +22,8 @@ struct DataWay {
   verbs::control::Cause stop = verbs::control::Cause::None;  // for this reason,
   std::uint32_t stop_at = kNoIndex;                          // and end at this port
   verbs::Mtu mtu = verbs::Mtu::B4096;                        // the least of its links
+  // Programs have no queue pairs at a switch.
+  bool leads_to_adapter() const { return end != nullptr && end->device_index != kNoIndex; }
   std::uint16_t levels = 0xffff;  // service levels that have a virtual lane everywhere, a bit each
 };
 

@@ -24,6 +24,15 @@ struct Tree : Subnet {
   }
   Port& at(const DataWay& way, std::size_t i) { return *graph().port(way.ports[i]); }
   std::size_t last() const { return fabric.nodes().size() - 1; }
+  // By every port of each switch.
+  void send_group_everywhere() {
+    PortMask all;
+    all.fill(~std::uint64_t{0});
+    for (std::uint32_t i = 0; i < graph().element_count(); ++i) {
+      const Element& element = graph().element(i);
+      if (element.is_switch()) graph().switch_of(element).groups[kGroup] = all;
+    }
+  }
 };
 
 TEST(DataWay, LeadsThroughTheTablesFromPortToPort) {
@@ -144,12 +153,7 @@ TEST(GroupWays, AreThoseOfTheMulticastTables) {
 // Tables that lead in a circle end.
 TEST(GroupWays, ComeToASwitchOnce) {
   Tree t;
-  PortMask all;
-  all.fill(~std::uint64_t{0});
-  for (std::uint32_t i = 0; i < t.graph().element_count(); ++i) {
-    const Element& element = t.graph().element(i);
-    if (element.is_switch()) t.graph().switch_of(element).groups[kGroup] = all;
-  }
+  t.send_group_everywhere();
   const GroupWays ways = find_group_ways(t.graph(), t.port_of_node(0), kGroup, 0xffff);
   EXPECT_EQ(ways.ends.size(), t.fabric.nodes().size() - 1);
 }
@@ -157,12 +161,7 @@ TEST(GroupWays, ComeToASwitchOnce) {
 // Refusals matter: such a port may let packets pass later.
 TEST(GroupWays, NamePortsThatLetNothingPass) {
   Tree t;
-  PortMask all;
-  all.fill(~std::uint64_t{0});
-  for (std::uint32_t i = 0; i < t.graph().element_count(); ++i) {
-    const Element& element = t.graph().element(i);
-    if (element.is_switch()) t.graph().switch_of(element).groups[kGroup] = all;
-  }
+  t.send_group_everywhere();
   Port& in = t.at(t.way(0, t.last()), 3);
   in.state = PortState::Init;
   const GroupWays ways = find_group_ways(t.graph(), t.port_of_node(0), kGroup, 0xffff);
@@ -192,7 +191,7 @@ TEST(ForwardingMarks, ComeWithWhatChangesWays) {
     block[i] = t.graph().switch_of(leaf).linear[i];
   }
   EXPECT_EQ(set(mad::smp_attribute::kLinearForwarding, 0, [&](auto& smp) { smp.data = block; }), 0);
-  EXPECT_FALSE(t.graph().has_forwarding_marks()) << "the same table";
+  EXPECT_TRUE(t.graph().take_forwarding_marks().empty()) << "the same table";
   block[t.port_of_node(t.last()).lid] = 1;
   EXPECT_EQ(set(mad::smp_attribute::kLinearForwarding, 0, [&](auto& smp) { smp.data = block; }), 0);
   EXPECT_EQ(t.graph().take_forwarding_marks(),
@@ -200,7 +199,7 @@ TEST(ForwardingMarks, ComeWithWhatChangesWays) {
   PortChanges changes;
   Port& cable = *t.graph().port(t.way(0, 0).ports.empty() ? leaf.first_port + 1 : 0);
   lose_link(t.fabric, cable, changes);
-  EXPECT_TRUE(t.graph().has_forwarding_marks());
+  EXPECT_FALSE(t.graph().take_forwarding_marks().empty());
 }
 
 }  // namespace

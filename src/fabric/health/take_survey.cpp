@@ -3,8 +3,6 @@
 
 #include "fabric/subnet_setup.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace ib::fabric::health {
@@ -49,9 +47,7 @@ Survey take_survey(const Fabric& fabric) {
   survey.has_ideal_network = graph.has_ideal_network();
   for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
     const Element& element = graph.element(i);
-    const std::string name = element.description.empty()
-                                 ? fmt::format("{:#018x}", element.node_guid)
-                                 : element.description;
+    const std::string name = element.name();
     const std::span<const Port> ports = graph.ports_of(element);
     SurveyElement out;
     out.guid = element.node_guid;

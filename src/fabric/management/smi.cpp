@@ -27,7 +27,6 @@ Smi::Parcel Smi::answer(const Parcel& parcel) {
   mad::Mad response{};
   mad::Handled handled = handle_smp(fabric_, at, parcel.mad, hooks_.now(), response, changes);
   if (!changes.empty() && hooks_.on_changes) hooks_.on_changes(changes);
-  if (fabric_.graph().has_forwarding_marks() && hooks_.on_forwarding) hooks_.on_forwarding();
   switch (handled.verdict) {
     case mad::Verdict::Answered:
     case mad::Verdict::Set: break;

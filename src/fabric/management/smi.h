@@ -34,9 +34,7 @@ class Smi {
   struct Hooks {
     std::function<Instant()> now;
     // Of Sets that were carried out; before their answers go out.
-    std::function<void(const PortChanges& changes)> on_changes{};
-    // The graph has marks of forwarding (Graph::mark_forwarding).
-    std::function<void()> on_forwarding{};
+    std::function<void(const PortChanges& changes)> on_changes;
   };
 
   Smi(Fabric& fabric, Hooks hooks) : fabric_(fabric), hooks_(std::move(hooks)) {}

@@ -13,13 +13,8 @@ namespace {
 using mad::kPermissiveLid;
 using mad::RouteStep;
 
-std::string name_of(const Element& element) {
-  return element.description.empty() ? fmt::format("{:#018x}", element.node_guid)
-                                     : element.description;
-}
-
 std::string no_cable_text(const Element& element, const Port& out) {
-  return fmt::format("port {} of {} has no cable that is up", out.number, name_of(element));
+  return fmt::format("port {} of {} has no cable that is up", out.number, element.name());
 }
 
 class Walk {
@@ -27,7 +22,7 @@ class Walk {
   Walk(Graph& graph, Port& from, PacketLids lids) : graph_(graph), at_(&from), lids_(lids) {}
 
   Arrival by_lid() {
-    for (std::uint32_t i = 0; i < kMostHops; ++i) {
+    for (std::uint32_t i = 0; i < kMostCables; ++i) {
       if (is_there()) return end();
       if (!go_on_by_lid()) return lost();
     }
@@ -36,7 +31,7 @@ class Walk {
 
   Arrival along(mad::Smp& smp) {
     const bool is_directed = smp.header.mgmt_class == mad::mgmt_class::kSubnDirected;
-    for (std::uint32_t i = 0; i < kMostHops; ++i) {
+    for (std::uint32_t i = 0; i < kMostCables; ++i) {
       const bool under_way = lids_.destination != kPermissiveLid && !is_there();
       if (under_way) {
         if (!go_on_by_lid()) return lost();
@@ -157,12 +152,12 @@ std::string stop_text(const Graph& graph, const Port& at, const LidHop& hop, std
     case Outcome::IsThere: break;
     case Outcome::IsAdapter:
       return fmt::format("{} does not have this LID, and a channel adapter sends nothing on",
-                         name_of(element));
+                         element.name());
     case Outcome::NotInTable:
-      return fmt::format("{} has no port for LID {} in its table", name_of(element), lid);
+      return fmt::format("{} has no port for LID {} in its table", element.name(), lid);
     case Outcome::CableIsDown: return no_cable_text(element, *hop.out);
     case Outcome::NotReachable:
-      return fmt::format("no port that is reached from {} has LID {}", name_of(element), lid);
+      return fmt::format("no port that is reached from {} has LID {}", element.name(), lid);
   }
   return {};
 }

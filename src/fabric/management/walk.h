@@ -16,7 +16,7 @@
 namespace ib::fabric {
 
 // More than any way without a circle has: packets that have passed so many cables are lost.
-inline constexpr std::uint32_t kMostHops = 256;
+inline constexpr std::uint32_t kMostCables = 256;
 
 // Of the local route header.
 struct PacketLids {

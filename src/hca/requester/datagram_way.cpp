@@ -11,25 +11,26 @@ using verbs::control::way_detail;
 
 namespace {
 
-// Returns the entry if softibd has filled it, now or before; else nullptr. The call is short: it
-// waits for nobody else.
+// Returns the entry if softibd has filled it, else nullptr.
+WayEntry* filled_way(const Arena& arena, WayKey key, WayWord& word) {
+  WayEntry* const entry = arena.find_way(key);
+  if (entry == nullptr) return nullptr;
+  const std::uint64_t found = entry->word.load(std::memory_order_acquire);
+  // The entry may have become another way's between the two loads.
+  if (found == 0 || entry->key.load(std::memory_order_acquire) != key.word()) return nullptr;
+  word = WayWord::of(found);
+  return entry;
+}
+
+// The same after a request to softibd, if that is necessary. The call is short: it waits for nobody
+// else.
 WayEntry* known_way(Attempt& a, WayKey key, WayWord& word) {
   const Arena& arena = a.plane.arena();
-  for (int round = 0; round < 2; ++round) {
-    WayEntry* const entry = arena.find_way(key);
-    const std::uint64_t found =
-        entry != nullptr ? entry->word.load(std::memory_order_acquire) : std::uint64_t{0};
-    // The entry may have become another way's between the two loads.
-    if (found != 0 && entry->key.load(std::memory_order_acquire) == key.word()) {
-      word = WayWord::of(found);
-      return entry;
-    }
-    if (round != 0) break;
-    const std::uint64_t name = key.word();
-    a.plane.host().raise({verbs::control::EventObject::Way, static_cast<std::uint32_t>(name >> 32),
-                          static_cast<std::uint32_t>(name)});
-  }
-  return nullptr;
+  if (WayEntry* const known = filled_way(arena, key, word)) return known;
+  const std::uint64_t name = key.word();
+  a.plane.host().raise({verbs::control::EventObject::Way, static_cast<std::uint32_t>(name >> 32),
+                        static_cast<std::uint32_t>(name)});
+  return filled_way(arena, key, word);
 }
 
 DatagramWay look_up(Attempt& a, WayKey key, std::uint32_t bytes) {

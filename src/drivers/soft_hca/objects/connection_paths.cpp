@@ -82,14 +82,13 @@ Flow find_flow(Core& core, const Qp& qp) {
   } else {
     fabric::DataWay way = fabric::find_data_way(graph, *graph.port(graph.index_of(*from)),
                                                 qp.attr.av.dlid, pkey_of(qp, *from));
+    const bool arrives = way.leads_to_adapter();
     const bool has_lane = (way.levels >> (qp.attr.av.sl & 15) & 1) != 0;
-    if (way.end != nullptr && way.end->device_index == fabric::kNoIndex) way.end = nullptr;
-    if (way.end != nullptr && !has_lane) way.stop = control::Cause::WayLane;
-    if (way.end != nullptr && has_lane) {
+    if (arrives && has_lane) {
       flow.word = hca::flow::memory(way.mtu);
       to = way.end;
-    } else if (way.stop != control::Cause::None) {
-      flow.word = hca::flow::blocked(way.stop);
+    } else if (arrives || way.stop != control::Cause::None) {
+      flow.word = hca::flow::blocked(arrives ? control::Cause::WayLane : way.stop);
       flow.end = way.stop_at;
     }
     flow.ports = std::move(way.ports);
@@ -148,11 +147,10 @@ void resolve_flows(Core& core, Resolve which) {
 
 void follow_forwarding(Core& core) {
   const fabric::Graph& graph = core.fabric.graph();
-  if (!graph.has_forwarding_marks()) return;
+  const std::vector<std::uint32_t> elements = core.fabric.graph().take_forwarding_marks();
+  if (elements.empty()) return;
   std::vector<bool> marked(graph.element_count());
-  for (const std::uint32_t element : core.fabric.graph().take_forwarding_marks()) {
-    marked[element] = true;
-  }
+  for (const std::uint32_t element : elements) marked[element] = true;
   const auto is_marked = [&](std::uint32_t port) {
     return port != hca::kNone && marked[graph.port(port)->element];
   };
@@ -167,12 +165,7 @@ void follow_forwarding(Core& core) {
 }
 
 void follow_forwarding_soon(Core& core) {
-  if (core.follows_soon) return;
-  core.follows_soon = true;
-  core.later.in(kGatherTime, [&core] {
-    core.follows_soon = false;
-    follow_forwarding(core);
-  });
+  core.later.in(kGatherTime, [&core] { follow_forwarding(core); });
 }
 
 Qp* connected_peer(Core& core, const Qp& qp) {

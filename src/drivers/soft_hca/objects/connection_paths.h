@@ -25,8 +25,8 @@ void resolve_flows(Core& core, Resolve which);
 // Elements with marks (Graph::mark_forwarding) forward otherwise now: the ways of connections and
 // of datagrams that pass them are found once more, and posters see it with their next request.
 void follow_forwarding(Core& core);
-// The same a little later, once for all marks until then: a subnet manager writes tables by many
-// packets.
+// The same a little later, for all marks until then: a subnet manager writes tables by many
+// packets. Graph::set_on_marked() calls it.
 void follow_forwarding_soon(Core& core);
 
 // Rearm: Armed as soon as both ends are. Call after qp.attr.mig_state became Rearm.

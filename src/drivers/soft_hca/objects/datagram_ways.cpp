@@ -24,7 +24,7 @@ bool is_group(hca::WayKey key) {
 
 hca::WayWord word_of(const fabric::DataWay& way) {
   hca::WayWord word;
-  const bool arrives = way.end != nullptr && way.end->device_index != fabric::kNoIndex;
+  const bool arrives = way.leads_to_adapter();
   word.stop = arrives ? Cause::None : way.stop;
   if (!arrives && word.stop == Cause::None) word.stop = Cause::PeerUnknown;  // that of a switch
   if (arrives) word.port = static_cast<std::uint16_t>(way.end->device_index);

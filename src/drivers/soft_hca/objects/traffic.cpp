@@ -139,6 +139,19 @@ void add_arrivals(const Core& core, std::uint32_t port, PortTotals& totals) {
                         arrivals.unicast_bytes + arrivals.multicast_bytes});
 }
 
+PortTotals settled_totals(const Core& core, std::uint32_t port) {
+  PortTotals totals = core.port_totals.at(port);
+  add_arrivals(core, port, totals);
+  return totals;
+}
+
+// Returns the queue pair that this one is connected to, as posters have it, or nullptr.
+Qp* other_end(Core& core, const hca::QpEntry& entry) {
+  const std::uint32_t number = entry.connection.dest_qpn;
+  Qp* const other = core.qps.find(hca::qp_index(number));
+  return other != nullptr && other->qpn == number ? other : nullptr;
+}
+
 // Device memory is believed only as far as it is possible.
 const fabric::Port& port_of(const Qp& qp, const hca::QpEntry& entry) {
   const fabric::Hca& hca = *qp.file->hca;
@@ -178,15 +191,13 @@ void count_traffic(Core& core, Qp& qp) {
   add_received(own, answers);
   add_on_way(core, qp.way, requests.packets);
   // By the way of the peer, as it is now: a change of it counts what has passed first.
-  const Qp* answerer = core.qps.find(hca::qp_index(entry.connection.dest_qpn));
-  const bool is_it = answerer != nullptr && answerer->qpn == entry.connection.dest_qpn;
-  if (is_it) add_on_way(core, answerer->way, answers.packets);
+  const Qp* answerer = other_end(core, entry);
+  if (answerer != nullptr) add_on_way(core, answerer->way, answers.packets);
 }
 
 void count_connection(Core& core, Qp& qp) {
   count_traffic(core, qp);
-  const std::uint32_t dest = core.arena().qp(qp.index)->connection.dest_qpn;
-  Qp* const other = dest != 0 ? core.qps.find(hca::qp_index(dest)) : nullptr;
+  Qp* const other = other_end(core, *core.arena().qp(qp.index));
   if (other != nullptr && other != &qp) count_traffic(core, *other);
 }
 
@@ -197,18 +208,17 @@ void settle_traffic(Core& core) {
 
 std::vector<PortTotals> all_port_totals(Core& core) {
   settle_traffic(core);
-  std::vector<PortTotals> totals = core.port_totals;
-  for (std::size_t i = 0; i < totals.size(); ++i) {
-    add_arrivals(core, static_cast<std::uint32_t>(i), totals[i]);
+  std::vector<PortTotals> totals;
+  totals.reserve(core.port_totals.size());
+  for (std::uint32_t i = 0; i < core.port_totals.size(); ++i) {
+    totals.push_back(settled_totals(core, i));
   }
   return totals;
 }
 
 PortTotals port_totals(Core& core, std::uint32_t port) {
   settle_traffic(core);
-  PortTotals totals = core.port_totals.at(port);
-  add_arrivals(core, port, totals);
-  return totals;
+  return settled_totals(core, port);
 }
 
 fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
@@ -219,8 +229,7 @@ fabric::PortCounters port_counters(Core& core, const fabric::Port& port) {
 fabric::PortCounters settled_port_counters(Core& core, const fabric::Port& port) {
   fabric::PortCounters counters = port.counters;
   if (port.device_index >= core.port_totals.size()) return counters;
-  PortTotals totals = core.port_totals[port.device_index];
-  add_arrivals(core, port.device_index, totals);
+  const PortTotals totals = settled_totals(core, port.device_index);
   add(counters.sent, totals.sent);
   add(counters.received, totals.received);
   return counters;
