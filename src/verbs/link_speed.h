@@ -8,21 +8,22 @@
 namespace ib::verbs {
 
 struct LinkSpeed {
-  std::uint8_t code = 0;  // ibv_port_attr::active_speed
-  unsigned tenths = 0;    // of Gb/s, one lane
-  const char* name = "";  // as sysfs has it
+  std::uint8_t code = 0;    // ibv_port_attr::active_speed
+  unsigned tenths = 0;      // of Gb/s, one lane
+  const char* name = "";    // as sysfs has it
+  std::uint64_t kbits = 0;  // kb/s on the wire, one lane, with the bits of its coding
 };
 
 // An unknown code is taken for the slowest.
 constexpr LinkSpeed link_speed(std::uint8_t code) {
-  constexpr std::array<LinkSpeed, 8> kSpeeds{{{1, 25, ""},
-                                              {2, 50, " DDR"},
-                                              {4, 100, " QDR"},
-                                              {8, 100, " FDR10"},
-                                              {16, 140, " FDR"},
-                                              {32, 250, " EDR"},
-                                              {64, 500, " HDR"},
-                                              {128, 1000, " NDR"}}};
+  constexpr std::array<LinkSpeed, 8> kSpeeds{{{1, 25, "", 2'500'000},
+                                              {2, 50, " DDR", 5'000'000},
+                                              {4, 100, " QDR", 10'000'000},
+                                              {8, 100, " FDR10", 10'312'500},
+                                              {16, 140, " FDR", 14'062'500},
+                                              {32, 250, " EDR", 25'781'250},
+                                              {64, 500, " HDR", 53'125'000},
+                                              {128, 1000, " NDR", 106'250'000}}};
   for (const LinkSpeed& speed : kSpeeds) {
     if (speed.code == code) return speed;
   }

@@ -2,21 +2,12 @@
 #include "fabric/management/port_samples.h"
 
 #include "base/assert.h"
+#include "verbs/link_speed.h"
 
-#include <bit>
 #include <utility>
 
 namespace ib::fabric {
 namespace {
-
-// The signalling rates of a lane in kb/s, by bit of the code.
-constexpr std::array<std::uint64_t, 8> kLaneRates = {
-    2'500'000, 5'000'000, 10'000'000, 10'312'500, 14'062'500, 25'781'250, 53'125'000, 106'250'000};
-
-std::uint64_t lane_rate(std::uint8_t speed) {
-  const auto bit = static_cast<std::size_t>(std::countr_zero(speed));
-  return kLaneRates[bit < kLaneRates.size() ? bit : 0];
-}
 
 // kNever: a counter that softib has nothing to count for.
 constexpr auto kNever = Counter::kCount;
@@ -41,7 +32,7 @@ Counter selected_counter(std::uint16_t select) {
 
 Duration sample_span(std::uint32_t ticks, std::uint8_t speed) {
   constexpr std::uint64_t kBits = 10 * (kSampleTick + 1), kNanosecondsByKilo = 1'000'000;
-  const std::uint64_t rate = lane_rate(speed);
+  const std::uint64_t rate = verbs::link_speed(speed).kbits;
   return Duration((ticks * kBits * kNanosecondsByKilo + rate - 1) / rate);
 }
 
