@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The graph of channels comes from ways.cpp; here its strongly connected parts are found, and of
+// each a shortest circle for the report.
 #include "fabric/health/credit_loops.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Checks that look at elements and ports one by one, or compare those of a subnet. examine.cpp
+// calls them after the ways and puts their findings in order.
 #include "fabric/health/element_checks.h"
 
 #include "mad/link_ability.h"

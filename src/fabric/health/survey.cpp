@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The survey as bytes and back: softibd writes them, the command reads them. The reader trusts no
+// index.
 #include "fabric/health/survey.h"
 
 #include "verbs/types.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// For each LID one pass over the switches, each of which is walked once. The links that ways use
+// one after the other are the channels of credit_loops.cpp.
 #include "fabric/health/ways.h"
 
 #include <fmt/format.h>

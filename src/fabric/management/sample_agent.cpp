@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The messages of sampling: settings in, results out. PerfAgent hands them over; the course of a
+// sample is in port_samples.cpp, and timers here call it.
 #include "fabric/management/sample_agent.h"
 
 #include "mad/gmp_answer.h"

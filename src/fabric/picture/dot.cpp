@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Boxes go to Graphviz as numbers and sizes, and come back as places; svg.cpp draws what is at
+// them. Text of elements is written for `-o FILE.dot` only.
 #include "fabric/picture/dot.h"
 
 #include "fabric/picture/escape.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// First stage of a picture: which elements share a box. picture.cpp makes boxes and lines of the
+// result.
 #include "fabric/picture/folding.h"
 
 #include <algorithm>

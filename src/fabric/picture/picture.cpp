@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Second stage of a picture: boxes and lines of the folded elements. looks.cpp gives them states
+// and loads, dot.cpp their places, svg.cpp draws them.
 #include "fabric/picture/picture.h"
 
 #include "fabric/picture/escape.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Last stage of a picture: boxes, lines, the way of a pair and the legend as SVG text, for a file
+// or the page of softib/picture.
 #include "fabric/picture/svg.h"
 
 #include "fabric/picture/escape.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From the list of partitions to the P_Key table of each port, in which keys keep their index.
+// sm/sweep/setup.cpp writes what differs.
 #include "sm/partitions/pkeys.h"
 
 #include <fmt/format.h>

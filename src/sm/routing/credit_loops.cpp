@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Follows the ways of data through tables and notes which channel waits for which; then looks for a
+// circle by depth. For tests of engines, and of what a manager has written.
 #include "sm/routing/credit_loops.h"
 
 #include "sm/routing/hops.h"

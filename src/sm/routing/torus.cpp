@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The shape is read from the cables first; then each switch gets its table by coordinates, and each
+// pair its service level and lanes.
 #include "sm/routing/torus.h"
 
 #include "sm/subnet/subnet.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The results of sm/sweep/discovery.cpp are entered here, with the routes to them; routing, LIDs
+// and setup read them.
 #include "sm/subnet/subnet.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// First step of a sweep: each answer enters a node, a port or a link and leads to the next
+// requests. The manager sets up what was found when none is left.
 #include "sm/sweep/discovery.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The fields of one PortInfo: what the port has, and what the manager wants it to have. setup.cpp
+// sends those that differ.
 #include "sm/sweep/port_setup.h"
 
 #include <algorithm>

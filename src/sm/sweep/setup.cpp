@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Second step of a sweep: one request after the other, in three stages, each of which ends when all
+// its answers are there.
 #include "sm/sweep/setup.h"
 
 #include "sm/sweep/port_setup.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Blocks of linear, multicast and lane tables that a switch has not yet. setup.cpp takes them, one
+// switch after the other.
 #include "sm/sweep/switch_tables.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Gets the survey, then the tables in parts, then the survey once more: if that has changed, all is
+// done again. The examination itself is in fabric/health.
 #include "softib/doctor/subnet_examination.h"
 
 #include "base/buffers.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Runs dot, neato or sfdp as a child: text in by one pipe, places out by another. A program that is
+// missing or complains becomes an error of the command.
 #include "softib/picture/graphviz.h"
 
 #include "fabric/picture/dot.h"

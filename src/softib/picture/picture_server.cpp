@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The sockets and limits of the page: a request is parsed by http_request.cpp, and live_picture.cpp
+// has the answers.
 #include "softib/picture/picture_server.h"
 
 #include "setup/cli_error.h"

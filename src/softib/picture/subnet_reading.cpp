@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From the JSON of softibd to the elements, cables and programs that a picture is made of
+// (fabric/picture). Nothing in it is trusted but its shape.
 #include "softib/picture/subnet_reading.h"
 
 #include <fmt/format.h>
