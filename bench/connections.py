@@ -21,19 +21,22 @@ class Way:
     outstanding: int
     words: str
     loops: int = 0  # programs that compute all the time
-    kinds: tuple = ("tcp", "rdma", "kernel")
+    kinds: tuple = ("tcp", "switch", "rdma", "kernel")
 
 
 # name of the kind: how they are made
 WAYS = {"": Way(1, "one at a time"), "_many": Way(50, "50 at a time"),
-        "_busy2": Way(1, "beside 2 busy loops", 2, ("tcp", "rdma")),
-        "_busy4": Way(1, "beside 4 busy loops", 4, ("tcp", "rdma"))}
+        "_busy2": Way(1, "beside 2 busy loops", 2, ("tcp", "switch", "rdma")),
+        "_busy4": Way(1, "beside 4 busy loops", 4, ("tcp", "switch", "rdma"))}
 COLUMNS = {"us": "time of each", "p50_us": "median until it is established", "p99_us": "99th percentile"}
 # kind: (prefix of its figures, what connects)
-KINDS = {"tcp": ("tcp_connection", "TCP"), "rdma": ("connection", "librdmacm"),
+KINDS = {"tcp": ("tcp_connection", "TCP"), "switch": ("switch_connection", "TCP with the switch"), "rdma": ("connection", "librdmacm"),
          "kernel": ("kernel_connection", "kernel clients")}
 
 RATIOS = [
+    ("connection with the switch / of TCP", "switch_connection_us", "tcp_connection_us", "<=", 4.0),
+    ("beside 2 busy loops, with the switch / of TCP", "switch_connection_busy2_us", "tcp_connection_busy2_us", "<=", 2.0),
+    ("beside 4 busy loops, with the switch / of TCP", "switch_connection_busy4_us", "tcp_connection_busy4_us", "<=", 2.0),
     ("connection by librdmacm / by TCP", "connection_us", "tcp_connection_us", "<=", 2.0),
     ("the same, 50 at a time", "connection_many_us", "tcp_connection_many_us", "<=", 2.0),
     ("beside 2 busy loops, by librdmacm / by TCP", "connection_busy2_us", "tcp_connection_busy2_us", "<=", 10.0),
@@ -97,10 +100,11 @@ class Figures:
                     raise Failed(f"{client.describe()}: {client.text()}")
                 text = client.text()
         else:
+            protocol, more = ("tcp", ("--sockets",)) if kind == "switch" else ("rdma", ())
             address = address_of(self.fabric, 0)
-            with server(self.fabric.start([binary, "server", "rdma", address, port], 0)):
-                words = [binary, "client", "rdma", address, port, *numbers]
-                text = self.fabric.run(words, 1, 120).require().text
+            with server(self.fabric.start([binary, "server", protocol, address, port], 0, more=more)):
+                words = [binary, "client", protocol, address, port, *numbers]
+                text = self.fabric.run(words, 1, 120, more=more).require().text
         return json.loads(text.strip().splitlines()[-1])
 
     def median_run(self, kind, way):

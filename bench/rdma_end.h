@@ -3,10 +3,8 @@
 // completion queue. For this folder's programs about connections.
 #pragma once
 
-#include "program.h"
+#include "tcp_end.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 
 #include <cstdint>
@@ -90,14 +88,6 @@ class RdmaEnd {
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
 };
-
-inline sockaddr_in address_of(const char* address, const char* port) {
-  sockaddr_in out{};
-  out.sin_family = AF_INET;
-  out.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
-  require(inet_pton(AF_INET, address, &out.sin_addr) == 1, "the address");
-  return out;
-}
 
 // Accepts connections and ends them when the other side does, until it is killed.
 [[noreturn]] inline void serve_rdma(const char* address, const char* port) {

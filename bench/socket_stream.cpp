@@ -5,10 +5,8 @@
 // The client writes BYTES with blocking writes of SIZE bytes, a word of each cache line new in
 // each, and the server reads that word of each line. Prints `mb`: MB/s (10^6 bytes) until the
 // client has the server's word that it has read all.
-#include "program.h"
+#include "tcp_end.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,21 +22,6 @@ using namespace ib::bench;
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kMostRead = std::size_t{1} << 20;
-
-sockaddr_in address_of(const char* host, const char* port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
-  require(::inet_pton(AF_INET, host, &address.sin_addr) == 1, "the address");
-  return address;
-}
-
-int make_socket() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  const int one = 1;
-  require(fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0, "socket");
-  return fd;
-}
 
 // Returns the sum of what it has seen, so that it has to be read.
 std::uint64_t read_connection(int fd, std::vector<char>& buffer) {

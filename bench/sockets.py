@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import subprocess
 import tempfile
 
 import connections
@@ -13,20 +14,22 @@ SWITCH = ("--sockets",)
 SECONDS = 120
 # name of the size: bytes of a write, bytes of all
 STREAMS = {"1": (1, 300_000), "16k": (16384, 512 << 20), "64k": (65536, 1 << 30), "1m": (1 << 20, 1 << 30)}
-# name of the kind: clients, bytes of a value, requests
-REDIS = {"1_3": (1, 3, 20_000), "1_16k": (1, 16384, 20_000), "50_3": (50, 3, 100_000), "50_16k": (50, 16384, 50_000)}
+# name of the kind: clients, bytes of a value, requests, busy loops beside it
+REDIS = {"1_3": (1, 3, 20_000, 0), "1_3_busy2": (1, 3, 5_000, 2), "1_16k": (1, 16384, 20_000, 0),
+         "50_3": (50, 3, 100_000, 0), "50_16k": (50, 16384, 50_000, 0)}
 KINDS = {"tcp": "TCP", "switch": "switch"}
 
 RATIOS = [(f"redis {test.upper()} {size}, {clients} over the switch / TCP", f"redis_{test}_{key}_switch_us",
            f"redis_{test}_{key}_tcp_us", "<=", target)
           for key, clients, size, target in (
-              ("1_3", "1 client", "3 B", 0.5), ("1_16k", "1 client", "16 KiB", 0.5),
-              ("50_3", "50 clients", "3 B", 1.0), ("50_16k", "50 clients", "16 KiB", 1.0))
+              ("1_3", "1 client", "3 B", 0.3), ("1_16k", "1 client", "16 KiB", 0.5),
+              ("1_3_busy2", "1 client beside 2 busy loops", "3 B", 1.0),
+              ("50_3", "50 clients", "3 B", 0.6), ("50_16k", "50 clients", "16 KiB", 0.6))
           for test in ("set", "get")]
 RATIOS += [(f"stream, writes of {size}, over the switch / TCP", f"stream_{key}_switch_mb", f"stream_{key}_tcp_mb", ">=",
             target)
-           for key, size, target in (("1", "1 B", 1.0), ("16k", "16 KiB", 1.5), ("64k", "64 KiB", 1.5),
-                                     ("1m", "1 MiB", 1.5))]
+           for key, size, target in (("1", "1 B", 1.0), ("16k", "16 KiB", 2.0), ("64k", "64 KiB", 2.0),
+                                     ("1m", "1 MiB", 2.0))]
 
 
 class Figures:
@@ -67,8 +70,12 @@ class Figures:
         with self.server(kind, [binary, "server", "0.0.0.0", port], port) as address:
             return json.loads(self.client(kind, [binary, "client", address, port, size, count]))["mb"]
 
-    def run_redis(self, kind, clients, size, requests):
+    def run_redis(self, kind, clients, size, requests, loops):
         """{test: us of a request}"""
+        with connections.busy_loops(loops):
+            return self.run_redis_here(kind, clients, size, requests)
+
+    def run_redis_here(self, kind, clients, size, requests):
         port = free_port()
         with tempfile.TemporaryDirectory(prefix="softib-redis-") as folder:
             words = [need_program("redis-server"), "--port", port, "--bind", "0.0.0.0", "--protected-mode", "no",
@@ -86,13 +93,60 @@ class Figures:
 
     def all(self):
         """name, unit, title, how to sample."""
-        for key, (clients, size, _) in REDIS.items():
+        for key, (clients, size, _, loops) in REDIS.items():
             for kind, name in KINDS.items():
                 for test in ("set", "get"):
+                    beside = f" beside {loops} busy loops" if loops else ""
                     yield (f"redis_{test}_{key}_{kind}_us", "us",
-                           f"redis {test.upper()} {size} B, {clients} clients, {name}",
+                           f"redis {test.upper()} {size} B, {clients} clients, {name}{beside}",
                            lambda k=kind, v=key, t=test: self.redis(k, v, t))
         for key, (size, count) in STREAMS.items():
             for kind, name in KINDS.items():
                 yield (f"stream_{key}_{kind}_mb", "mb", f"stream, writes of {size} B, {name}",
                        lambda k=kind, s=size, c=count: self.stream(k, s, c))
+
+
+def many_sockets(fabric, count, rounds):
+    """us to make and to close one of `count`, and the bytes of each with both ends; then `rounds` are made and closed,
+    and nothing may be left of them. Both programs have 100 descriptors more than connections."""
+    binary, port, address = measure.own_program("bench_many_sockets"), free_port(), connections.address_of(fabric, 0)
+    daemon = measure.daemon_pid(fabric)
+    limit = ["prlimit", f"--nofile={count + 100}:{count + 100}"]
+    with connections.server(fabric.start([*limit, binary, "server", address, port], 0, more=SWITCH)) as other:
+        client = fabric.start([*limit, binary, "client", address, port, count, rounds], 1, more=SWITCH,
+                              stdin=subprocess.PIPE)
+        lines = {}
+        for name in ("none", "connected", "gone", "churned"):
+            lines[name] = measure.phase(client, name, 900)
+            if name in ("gone", "churned"):
+                wait_until(lambda: not streams_of(fabric), 60, "the streams to be gone")
+            lines[name].update(softibd=measure.memory((), daemon),
+                               programs=[connections.rss(p.pid) for p in (client, other)])
+            measure.go_on(client)
+        fabric.end(client, 60).require()
+    none, all_of_them, gone, churned = (lines[name] for name in ("none", "connected", "gone", "churned"))
+
+    def each(before, after, by):
+        return {"softibd_bytes": (after["softibd"]["private"] - before["softibd"]["private"]) / by,
+                "device_bytes": (after["softibd"]["shared"] - before["softibd"]["shared"]) / by,
+                "client_bytes": (after["programs"][0] - before["programs"][0]) / by,
+                "server_bytes": (after["programs"][1] - before["programs"][1]) / by}
+
+    return {"count": count, "rounds": rounds, "connect_us": all_of_them["us"], "close_us": gone["us"],
+            "round_us": churned["us"], "of_each": each(none, all_of_them, count),
+            "left_by_each": each(gone, churned, rounds)}
+
+
+def streams_of(fabric):
+    state = json.loads(fabric.softib("status", "--json", "--fabric", fabric.name).require().text)
+    return [one for one in state["rdma_cm"] if one.get("stream")]
+
+
+def print_many(many):
+    print(f"\n{many['count']:,} TCP connections with the switch between two processes at the same time")
+    print(f"  us to make / to close each: {many['connect_us']:,.0f} / {many['close_us']:,.0f}")
+    for what, words in (("of_each", "of each"),
+                        ("left_by_each", f"left by each of {many['rounds']:,} that came after them")):
+        one = many[what]
+        print(f"  bytes {words}: {one['softibd_bytes']:,.0f} heap of softibd, {one['device_bytes']:,.0f} pages of device "
+              f"memory, {one['client_bytes']:,.0f} in the client, {one['server_bytes']:,.0f} in the server")

@@ -41,6 +41,6 @@ def print_figures(rows):
 def judge(rows):
     """Rows for bench/run: what, value, relation, target."""
     hcas = max(rows)
-    yield f"{hcas:,} HCAs: s until they are up", rows[hcas]["up_s"], "<=", 5.0
+    yield f"{hcas:,} HCAs: s until they are up", rows[hcas]["up_s"], "<=", 30.0
     yield f"{hcas:,} HCAs: s of `softib run`", statistics.median(rows[hcas]["run_s"]), "<=", 0.2
     yield f"{hcas:,} HCAs: GiB of softibd", rows[hcas]["bytes"] / 2**30, "<=", 1.5

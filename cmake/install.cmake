@@ -20,7 +20,7 @@ if(CMAKE_INSTALL_PREFIX MATCHES "[ \t:;]" AND NOT CMAKE_INSTALL_PREFIX MATCHES "
     "through LD_PRELOAD, which cannot name a path with a blank, ':' or ';'. Choose another --prefix.")
 endif()]] ALL_COMPONENTS)
 
-install(TARGETS softib_preload softib_sockets softib-rdmav34 LIBRARY DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
+install(TARGETS softib_preload softib_sockets softib_streams softib-rdmav34 LIBRARY DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
 get_target_property(links softib-rdmav34 IB_LINKS)
 install(FILES ${links} DESTINATION ${IB_LIBRARY_DIR} COMPONENT runtime)
 if(NOT TARGET softibd)

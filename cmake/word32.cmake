@@ -19,7 +19,7 @@ endif()
 set(IB_BUILD_32 ${CMAKE_BINARY_DIR}/32)
 set(targets conformance_peer)
 if(NOT IB_UNIT_TESTS)
-  set(targets softib_preload softib_sockets softib-rdmav34)
+  set(targets softib_preload softib_sockets softib_streams softib-rdmav34)
 endif()
 # Its steps stand in the terminal, so that a failure shows as one of this build does. It begins when softibd is built:
 # two builds at once would share the machine's cores and memory.

@@ -17,7 +17,7 @@ function __softib_called
             case '*'
                 set -a called $word
                 test (count $called) = 2; and break
-                contains -- $called[1] port hca partition cable switch power driver; or break
+                contains -- $called[1] port hca partition cable switch sm power driver; or break
         end
     end
     echo "$called"
@@ -34,7 +34,7 @@ function __softib_program
             case --
                 set -e words[1]
                 break
-            case -f --fabric -n --node --nodes --hcas --ports --link-layer --topology --sm --max-memory --config --verify-seed --path --linger
+            case -f --fabric -n --node --nodes --hcas --ports --link-layer --topology --sm --sm-priority --lmc --routing --partitions --max-memory --config --verify-seed --path --linger
                 set -e words[1]
                 set -e words[1]
             case '-*'
@@ -65,6 +65,8 @@ complete -c softib -n '__softib_is' -a topology -d 'switches, adapters and cable
 complete -c softib -n '__softib_is' -a cable -d 'cables of the subnet, while it is in use'
 complete -c softib -n '__softib_is' -a switch -d 'switches of the subnet, while it is in use'
 complete -c softib -n '__softib_is' -a path -d 'the way between two ports by the tables of the switches'
+complete -c softib -n '__softib_is' -a counters -d 'what the ports of the subnet have carried, and their errors'
+complete -c softib -n '__softib_is' -a sm -d 'softib\'s own subnet manager'
 complete -c softib -n '__softib_is' -a power -d 'sleep, wake up, shut down'
 complete -c softib -n '__softib_is' -a driver -d 'drivers of the fabric'
 complete -c softib -n '__softib_is' -a env -d 'the environment of `softib run`, for a shell'
@@ -83,13 +85,17 @@ complete -c softib -n '__softib_is run' -l hcas -x -d 'HCAs of each node: softib
 complete -c softib -n '__softib_is run' -l ports -x -d 'ports of each HCA'
 complete -c softib -n '__softib_is run' -l link-layer -xa 'infiniband ethernet' -d 'ports of HCAs: infiniband, or ethernet for RoCE v2'
 complete -c softib -n '__softib_is run' -l topology -x -d 'switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes'
-complete -c softib -n '__softib_is run' -l sm -xa 'softib none' -d 'softib gives LIDs and makes ports active until a subnet manager runs as a program; none: ports wait for one'
+complete -c softib -n '__softib_is run' -l sm -xa 'softib direct none opensm' -d 'who manages subnets: softib, until a subnet manager runs as a program; direct: softib sets them up without a manager that others see; none: ports wait for one; opensm: it is started with the fabric'
+complete -c softib -n '__softib_is run' -l sm-priority -x -d 'softib\'s subnet manager does not give way, but takes part in the election, with this priority'
+complete -c softib -n '__softib_is run' -l lmc -x -d 'each port of an HCA has 2^N LIDs'
+complete -c softib -n '__softib_is run' -l routing -xa 'automatic min-hop up/down fat-tree torus' -d 'how softib\'s subnet manager routes'
+complete -c softib -n '__softib_is run' -l partitions -x -d 'partitions, in the syntax of OpenSM\'s partitions.conf; softib\'s subnet manager writes them into ports and switches'
 complete -c softib -n '__softib_is run' -l max-memory -x -d 'most memory for queues and device memory of the fabric, such as 512M or 4G'
 complete -c softib -n '__softib_is run' -l config -rF -d 'children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)'
 complete -c softib -n '__softib_is run' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
 complete -c softib -n '__softib_is run' -l verify-seed -x -d 'repeats the choices of --verify'
 complete -c softib -n '__softib_is run' -l path -xa 'auto adopted process_vm bounce' -d 'how bytes get into other processes; for tests and comparisons'
-complete -c softib -n '__softib_is run' -l sockets -d 'TCP connections over RDMA: to all nodes, or to these addresses'
+complete -c softib -n '__softib_is run' -l sockets -d 'TCP connections over RDMA (SDP, or librdmacm\'s rsockets): to all nodes, or to these addresses'
 complete -c softib -n '__softib_is run' -l linger -x -d 'how long a fabric that this starts outlives its last program'
 complete -c softib -n '__softib_is run' -l verbose -s v -d 'say what is done; programs say what fails'
 complete -c softib -n '__softib_is up' -l help -s h -d 'Print this help message and exit'
@@ -99,7 +105,11 @@ complete -c softib -n '__softib_is up' -l hcas -x -d 'HCAs of each node: softib0
 complete -c softib -n '__softib_is up' -l ports -x -d 'ports of each HCA'
 complete -c softib -n '__softib_is up' -l link-layer -xa 'infiniband ethernet' -d 'ports of HCAs: infiniband, or ethernet for RoCE v2'
 complete -c softib -n '__softib_is up' -l topology -x -d 'switches and cables: a preset, such as star:8 or fat-tree:hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes'
-complete -c softib -n '__softib_is up' -l sm -xa 'softib none' -d 'softib gives LIDs and makes ports active until a subnet manager runs as a program; none: ports wait for one'
+complete -c softib -n '__softib_is up' -l sm -xa 'softib direct none opensm' -d 'who manages subnets: softib, until a subnet manager runs as a program; direct: softib sets them up without a manager that others see; none: ports wait for one; opensm: it is started with the fabric'
+complete -c softib -n '__softib_is up' -l sm-priority -x -d 'softib\'s subnet manager does not give way, but takes part in the election, with this priority'
+complete -c softib -n '__softib_is up' -l lmc -x -d 'each port of an HCA has 2^N LIDs'
+complete -c softib -n '__softib_is up' -l routing -xa 'automatic min-hop up/down fat-tree torus' -d 'how softib\'s subnet manager routes'
+complete -c softib -n '__softib_is up' -l partitions -x -d 'partitions, in the syntax of OpenSM\'s partitions.conf; softib\'s subnet manager writes them into ports and switches'
 complete -c softib -n '__softib_is up' -l max-memory -x -d 'most memory for queues and device memory of the fabric, such as 512M or 4G'
 complete -c softib -n '__softib_is up' -l config -rF -d 'children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)'
 complete -c softib -n '__softib_is up' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
@@ -258,6 +268,26 @@ complete -c softib -n '__softib_is switch up' -l json -d 'for programs'
 complete -c softib -n '__softib_is path' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is path' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__softib_is path' -l json -d 'for programs'
+complete -c softib -n '__softib_is counters' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is counters' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is counters' -l watch -d 'what comes in each second, or in as many, the busiest port first, until Ctrl-C or `softib down`'
+complete -c softib -n '__softib_is counters' -l all -d 'ports that have carried nothing, too'
+complete -c softib -n '__softib_is counters' -l json -d 'all ports, for programs; with --watch one object a line'
+complete -c softib -n '__softib_is sm' -a status -d 'where it is, its state, what it has found'
+complete -c softib -n '__softib_is sm' -a sweep -d 'look at the subnet now, and wait until all that has changed is set up'
+complete -c softib -n '__softib_is sm' -a priority -d 'take part in the election of the master, or give way to programs'
+complete -c softib -n '__softib_is sm' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is sm status' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is sm status' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is sm status' -l json -d 'for programs'
+complete -c softib -n '__softib_is sm sweep' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is sm sweep' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is sm sweep' -l json -d 'for programs'
+complete -c softib -n '__softib_is sm sweep' -l full -d 'look at everything, also at what has not changed'
+complete -c softib -n '__softib_is sm sweep' -l timeout -x -d 'wait for this long at most'
+complete -c softib -n '__softib_is sm priority' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is sm priority' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is sm priority' -l json -d 'for programs'
 complete -c softib -n '__softib_is power' -a sleep -d 'HCAs are off; requests wait, queue pairs survive'
 complete -c softib -n '__softib_is power' -a hibernate -d 'the same, as far as programs can tell'
 complete -c softib -n '__softib_is power' -a resume -d 'what waited goes on'

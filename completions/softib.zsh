@@ -9,7 +9,7 @@ _softib_arguments() {
   case $1 in
     '')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'cable:cables of the subnet, while it is in use' 'switch:switches of the subnet, while it is in use' 'path:the way between two ports by the tables of the switches' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'cable:cables of the subnet, while it is in use' 'switch:switches of the subnet, while it is in use' 'path:the way between two ports by the tables of the switches' 'counters:what the ports of the subnet have carried, and their errors' 'sm:softib'\''s own subnet manager' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
@@ -35,13 +35,17 @@ _softib_arguments() {
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
         '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes]:preset file:' \
-        '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
+        '--sm[who manages subnets  softib, until a subnet manager runs as a program; direct  softib sets them up without a manager that others see; none  ports wait for one; opensm  it is started with the fabric]:who softib:(softib direct none opensm)' \
+        '--sm-priority[softib'\''s subnet manager does not give way, but takes part in the election, with this priority]:n:' \
+        '--lmc[each port of an HCA has 2^N LIDs]:n:' \
+        '--routing[how softib'\''s subnet manager routes]:name automatic:(automatic min-hop up/down fat-tree torus)' \
+        '--partitions[partitions, in the syntax of OpenSM'\''s partitions.conf; softib'\''s subnet manager writes them into ports and switches]:file:' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
-        '--sockets[TCP connections over RDMA  to all nodes, or to these addresses]' \
+        '--sockets[TCP connections over RDMA (SDP, or librdmacm'\''s rsockets)  to all nodes, or to these addresses]' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
         '(-v --verbose)-v[say what is done; programs say what fails]' \
         '(-v --verbose)--verbose[say what is done; programs say what fails]' \
@@ -58,7 +62,11 @@ _softib_arguments() {
         '--ports[ports of each HCA]:n:' \
         '--link-layer[ports of HCAs  infiniband, or ethernet for RoCE v2]:layer infiniband:(infiniband ethernet)' \
         '--topology[switches and cables  a preset, such as star 8 or fat-tree hcas=648,ports=36, or a file of ibnetdiscover, ibsim or ibutils, or in TOML (.toml); its channel adapters are the nodes]:preset file:' \
-        '--sm[softib gives LIDs and makes ports active until a subnet manager runs as a program; none  ports wait for one]:who softib:(softib none)' \
+        '--sm[who manages subnets  softib, until a subnet manager runs as a program; direct  softib sets them up without a manager that others see; none  ports wait for one; opensm  it is started with the fabric]:who softib:(softib direct none opensm)' \
+        '--sm-priority[softib'\''s subnet manager does not give way, but takes part in the election, with this priority]:n:' \
+        '--lmc[each port of an HCA has 2^N LIDs]:n:' \
+        '--routing[how softib'\''s subnet manager routes]:name automatic:(automatic min-hop up/down fat-tree torus)' \
+        '--partitions[partitions, in the syntax of OpenSM'\''s partitions.conf; softib'\''s subnet manager writes them into ports and switches]:file:' \
         '--max-memory[most memory for queues and device memory of the fabric, such as 512M or 4G]:size:' \
         '--config[children of ports, partitions, link layers, addresses, cables, driver store (docs/cli.md)]:file:_files' \
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
@@ -444,6 +452,56 @@ _softib_arguments() {
         '--json[for programs]' \
         '*: :_default'
       ;;
+    'counters')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--watch[what comes in each second, or in as many, the busiest port first, until Ctrl-C or `softib down`]' \
+        '--all[ports that have carried nothing, too]' \
+        '--json[all ports, for programs; with --watch one object a line]' \
+        '*: :_default'
+      ;;
+    'sm')
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        local -a actions=('status:where it is, its state, what it has found' 'sweep:look at the subnet now, and wait until all that has changed is set up' 'priority:take part in the election of the master, or give way to programs')
+        _describe command actions; return
+      fi
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '*: :_default'
+      ;;
+    'sm status')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'sm sweep')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '--full[look at everything, also at what has not changed]' \
+        '--timeout[wait for this long at most]:seconds:' \
+        '*: :_default'
+      ;;
+    'sm priority')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
     'power')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('sleep:HCAs are off; requests wait, queue pairs survive' 'hibernate:the same, as far as programs can tell' 'resume:what waited goes on' 'shutdown:devices go down in order, then softibd ends')
@@ -561,7 +619,7 @@ _softib() {
   local called=${words[2]} at=3
   if (( CURRENT == 2 )); then _softib_arguments ''; return; fi
   case $called in
-    port|hca|partition|cable|switch|power|driver)
+    port|hca|partition|cable|switch|sm|power|driver)
       if (( CURRENT > 3 )); then called="$called ${words[3]}"; at=4; fi ;;
   esac
   words=("softib $called" "${(@)words[at,-1]}")

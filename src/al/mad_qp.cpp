@@ -132,6 +132,7 @@ Status MadQp::send(const MadAddress& to, std::span<const std::byte, kMadBytes> m
   wqe.num_sge = 1;
   wqe.av.dlid = to.lid;
   wqe.av.sl = to.sl;
+  wqe.av.src_path_bits = to.path_bits;
   wqe.av.port = static_cast<std::uint8_t>(options_.port);
   if (to.route) {
     wqe.av.is_global = 1;
@@ -178,8 +179,8 @@ void MadQp::sent(const hca::Completion& completion) {
 // Bytes that are no route header are left out, as a peer with access to device memory may write
 // any.
 MadAddress MadQp::source_of(const hca::Completion& completion, const std::byte* header) const {
-  MadAddress from{completion.slid,       completion.sl, completion.src_qp, 0,
-                  completion.pkey_index, std::nullopt};
+  MadAddress from{completion.slid,       completion.sl, completion.src_qp,   0,
+                  completion.pkey_index, std::nullopt,  completion.path_bits};
   if ((completion.flags & verbs::wc_flag::kGrh) == 0) return from;
   hca::RouteHeader copy;
   std::memcpy(copy.data(), header, copy.size());

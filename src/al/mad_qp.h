@@ -36,6 +36,7 @@ struct MadAddress {
   std::uint32_t qkey = verbs::kGsiQkey;  // of the receiver; not known of one that came
   std::uint16_t pkey_index = 0;          // in the own port's table
   std::optional<MadRoute> route{};
+  std::uint8_t path_bits = 0;  // which of the own port's LIDs
   bool operator==(const MadAddress&) const = default;
 };
 

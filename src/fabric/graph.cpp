@@ -10,9 +10,9 @@
 namespace ib::fabric {
 namespace {
 
-// IsSLMappingSupported, IsSystemImageGuidSupported, IsExtendedSpeedsSupported [IBA1 14.2.5.6]: all
-// that is true so far.
-constexpr std::uint32_t kPortCapabilities = (1u << 6) | (1u << 11) | (1u << 14);
+// IsSLMappingSupported, IsSystemImageGuidSupported, IsExtendedSpeedsSupported,
+// IsClientReregistrationSupported [IBA1 14.2.5.6]: all that is true so far.
+constexpr std::uint32_t kPortCapabilities = (1u << 6) | (1u << 11) | (1u << 14) | (1u << 25);
 // As Linux shows for RoCE: communication manager, GIDs from IP addresses.
 constexpr std::uint32_t kEthernetCapabilities = (1u << 16) | (1u << 26);
 
@@ -131,19 +131,31 @@ Port& Graph::end_port_of(const Port& port) {
   return const_cast<Port&>(static_cast<const Graph&>(*this).end_port_of(port));
 }
 
-const Port* Graph::find_port(std::uint16_t lid) const {
-  return port(lids_.first(lid));
-}
+namespace {
 
-// A port with an LMC is in the list of its first LID only.
-const Port* Graph::route(const Port& from, std::uint16_t lid) const {
-  for (unsigned lmc = 0; lmc <= most_lmc_; ++lmc) {
+// The first port that has a LID and is wanted. One with an LMC is in the list of its first LID
+// only.
+template <typename Wanted>
+const Port* find_by_lid(const LidTable& lids, const std::vector<Port>& ports, unsigned most_lmc,
+                        std::uint16_t lid, Wanted wanted) {
+  for (unsigned lmc = 0; lmc <= most_lmc; ++lmc) {
     const auto base = static_cast<std::uint16_t>(lid & ~((1u << lmc) - 1));
-    for (std::uint32_t i = lids_.first(base); i != kNoIndex; i = lids_.next(i)) {
-      if (ports_[i].has_lid(lid) && reaches(from, ports_[i])) return &ports_[i];
+    for (std::uint32_t i = lids.first(base); i != kNoIndex; i = lids.next(i)) {
+      if (ports[i].has_lid(lid) && wanted(ports[i])) return &ports[i];
     }
   }
   return nullptr;
+}
+
+}  // namespace
+
+const Port* Graph::find_port(std::uint16_t lid) const {
+  return find_by_lid(lids_, ports_, most_lmc_, lid, [](const Port&) { return true; });
+}
+
+const Port* Graph::route(const Port& from, std::uint16_t lid) const {
+  return find_by_lid(lids_, ports_, most_lmc_, lid,
+                     [&](const Port& port) { return reaches(from, port); });
 }
 
 const Port* Graph::route(const Port& from, const verbs::Gid& gid) const {

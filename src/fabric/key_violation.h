@@ -25,7 +25,10 @@ struct KeyViolation {
 // PortInfo: PartitionEnforcementInbound, PartitionEnforcementOutbound [IBA1 14.2.5.6].
 inline constexpr std::uint8_t kEnforcesIn = 8;
 inline constexpr std::uint8_t kEnforcesOut = 4;
-// Whether a port of a switch drops packets with this P_Key that come in, or go out.
+// Whether a port of a switch drops packets with this P_Key that come in, or go out. A limited
+// member passes a table that has the partition as limited: OpenSM gives such a port the P_Keys of
+// the adapter behind it, and that two limited members do not reach each other is the receiver's
+// matter.
 bool drops_partition(const Port& port, std::uint8_t direction, std::uint32_t pkey);
 
 // Counts `times` violations at the port that drops the packets, and returns it: that which is said

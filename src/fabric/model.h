@@ -144,6 +144,8 @@ class Fabric {
   // there has IsSM in its capability mask [IBA1 14.2.5.6].
   bool is_managed_here(const Port& port) const;
   SubnetManagement management() const { return managers_.management; }
+  // The ports with IsSM, in the graph.
+  std::span<const std::uint32_t> manager_ports() const { return managers_.ports; }
   // Replaces the capability mask of a port.
   void set_capabilities(Port& port, std::uint32_t mask);
 

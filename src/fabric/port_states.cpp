@@ -53,12 +53,17 @@ void note(Fabric& fabric, const Port& port, PortState before, PortChanges& chang
   changes.push_back({fabric.graph().index_of(port), change::kState, before});
 }
 
+// A port goes down or comes up, without a manager that sets its state [IBA1 14.2.5.4].
+void tell_manager(Graph& graph, const Port& port) {
+  const Element& element = graph.element_of(port);
+  if (element.is_switch()) graph.switch_of(element).facts.port_state_change = true;
+}
+
 // A cable between switches has come or gone: others reach each other.
 void follow_cable(Fabric& fabric, const Port& port, PortChanges& changes) {
   Graph& graph = fabric.graph();
   const Port* peer = graph.peer_of(port);
   if (!graph.element_of(port).is_switch()) return;
-  graph.switch_of(graph.element_of(port)).facts.port_state_change = true;
   if (peer == nullptr || !graph.element_of(*peer).is_switch()) return;
   for (const std::uint32_t index : graph.refresh_segments()) {
     changes.push_back({index, change::kSegment, PortState::Nop});
@@ -73,6 +78,7 @@ void settle(Fabric& fabric, Port& port, std::uint8_t physical, PortChanges& chan
   port.physical_state = physical;
   port.state = physical == kLinkUp ? begin_link(fabric, port) : PortState::Down;
   note(fabric, port, before, changes);
+  tell_manager(fabric.graph(), port);
   follow_cable(fabric, port, changes);
 }
 
@@ -118,6 +124,7 @@ void retrain(Fabric& fabric, Port& port, PortChanges& changes) {
     const PortState before = end->state;
     end->state = begin_link(fabric, *end);
     note(fabric, *end, before, changes);
+    tell_manager(fabric.graph(), *end);
   }
 }
 

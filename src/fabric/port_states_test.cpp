@@ -60,6 +60,16 @@ TEST(LinkTraining, AWidthThatIsEnabledCountsWhenTheLinkTrainsAgain) {
   EXPECT_EQ(info.link_width_active, 2);
 }
 
+TEST(LinkTraining, ALinkThatTrainsAgainSetsPortStateChangeOfItsSwitch) {
+  Link t;
+  const auto bit = [&] { return t.graph().switch_of(t.the_switch()).facts.port_state_change; };
+  t.graph().switch_of(t.the_switch()).facts.port_state_change = false;
+  t.set([](PortInfo&) {}, static_cast<unsigned>(PortState::Armed));
+  EXPECT_FALSE(bit()) << "a manager knows what it sets";
+  t.train();
+  EXPECT_TRUE(bit());
+}
+
 TEST(LinkTraining, SpeedsOfBothMasks) {
   Link t;
   PortInfo info = t.set([](PortInfo& to) { to.speed_ext_enabled = 1; }, kDown);

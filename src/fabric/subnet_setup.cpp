@@ -5,6 +5,8 @@
 
 #include "fabric/forwarding/min_hop.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 namespace ib::fabric {
@@ -50,6 +52,35 @@ void set_link_state(Fabric& fabric, Port& port) {
   port.state = is_up ? up : PortState::Down;
 }
 
+// The highest LID of each subnet.
+std::unordered_map<std::uint32_t, std::uint16_t> top_lids(const Graph& graph) {
+  std::unordered_map<std::uint32_t, std::uint16_t> tops;
+  for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
+    const Port& port = *graph.port(i);
+    if (port.lid == 0 || port.is_ethernet()) continue;
+    std::uint16_t& top = tops[graph.subnet_of(port)];
+    top = std::max(top, static_cast<std::uint16_t>(port.lid + (1u << port.lmc) - 1));
+  }
+  return tops;
+}
+
+// Tables of a subnet, or of all (kNoIndex), are out of date. Their size is known.
+void mark_tables_stale(Fabric& fabric, std::uint32_t only_subnet) {
+  Graph& graph = fabric.graph();
+  const auto tops = top_lids(graph);
+  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
+    const Element& element = graph.element(i);
+    if (!element.is_switch()) continue;
+    const std::uint32_t subnet = graph.subnet_of(*graph.port(element.first_port));
+    if (only_subnet != kNoIndex && subnet != only_subnet) continue;
+    Switch& tables = graph.switch_of(element);
+    tables.is_stale = true;
+    const auto top = tops.find(subnet);
+    tables.facts.linear_top = top != tops.end() ? top->second : std::uint16_t{0};
+    graph.mark_forwarding(element);
+  }
+}
+
 }  // namespace
 
 void set_up_subnets(Fabric& fabric, const Topology& topology) {
@@ -59,10 +90,7 @@ void set_up_subnets(Fabric& fabric, const Topology& topology) {
   give_lids(fabric, topology);
   if (graph.port_count() == 0 || !fabric.is_managed_here(*graph.port(0))) return;
   graph.place_managers();
-  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
-    const Element& element = graph.element(i);
-    if (element.is_switch()) graph.switch_of(element).is_stale = true;
-  }
+  mark_tables_stale(fabric, kNoIndex);
 }
 
 namespace {
@@ -114,16 +142,7 @@ void take_over(Fabric& fabric, const Port& port, PortChanges& changes) {
 }
 
 void mark_stale(Fabric& fabric, const Port& port) {
-  Graph& graph = fabric.graph();
-  const std::uint32_t subnet = graph.subnet_of(port);
-  for (std::uint32_t i = 0; i < graph.element_count(); ++i) {
-    const Element& element = graph.element(i);
-    if (!element.is_switch()) continue;
-    if (graph.subnet_of(*graph.port(element.first_port)) == subnet) {
-      graph.switch_of(element).is_stale = true;
-      graph.mark_forwarding(element);
-    }
-  }
+  mark_tables_stale(fabric, fabric.graph().subnet_of(port));
 }
 
 // Nobody can see that they are computed late: no reader has had others before.
@@ -137,6 +156,14 @@ Switch& fresh_tables(Graph& graph, const Element& element) {
     tables.is_stale = false;
     fill_by_fewest_hops(graph, element);
   }
+  return tables;
+}
+
+Switch& tables_to_set(Fabric& fabric, const Element& element) {
+  Graph& graph = fabric.graph();
+  if (fabric.is_managed_here(*graph.port(element.first_port))) return fresh_tables(graph, element);
+  Switch& tables = graph.switch_of(element);
+  tables.is_stale = false;
   return tables;
 }
 

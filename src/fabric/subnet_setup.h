@@ -24,5 +24,8 @@ void mark_stale(Fabric& fabric, const Port& port);
 // The tables of a switch as they are to be read: computed now if they are stale.
 const Switch& fresh_tables(const Graph& graph, const Element& element);
 Switch& fresh_tables(Graph& graph, const Element& element);
+// The tables of a switch that are written to. Those of a subnet manager are not computed first: it
+// writes all of them.
+Switch& tables_to_set(Fabric& fabric, const Element& element);
 
 }  // namespace ib::fabric

@@ -152,6 +152,18 @@ TEST(SubnetSetup, TakesOverOneSubnetAndLeavesThoseOfOthersAlone) {
   EXPECT_EQ(fabric.graph().port(changes[0].port), &port(1));
 }
 
+TEST(Tables, AreComputedForAHandThatChangesAnEntryAndNotForAManager) {
+  Subnet t("fat-tree:hcas=12,ports=6");
+  const Element& one = t.the_switch(0);
+  const Element& other = t.the_switch(1);
+  EXPECT_NE(t.graph().switch_of(one).facts.linear_top, 0) << "known before the table is";
+  EXPECT_FALSE(tables_to_set(t.fabric, one).linear.empty());
+  Port& manager = t.port_of_node(0);
+  t.fabric.set_capabilities(manager, manager.capability_mask | kIsSm);
+  EXPECT_TRUE(tables_to_set(t.fabric, other).linear.empty());
+  EXPECT_TRUE(fresh_tables(t.graph(), other).linear.empty()) << "it is the manager's now";
+}
+
 TEST(NodeNames, AreThoseOfTheHosts) {
   Topology topology;
   const auto add = [&](const char* description, ElementKind kind) {

@@ -31,7 +31,10 @@ Result<Rmpp::Id> Rmpp::send(const Peer& to, std::vector<std::byte> message, bool
   if (!has_rmpp(header.mgmt_class) || message.size() < header_size(header.mgmt_class)) {
     return Status::InvalidParameter;
   }
-  if (sends_ >= options_.max_sends) return Status::LimitExceeded;
+  if (sending_.count >= options_.max_sends ||
+      sending_.bytes + message.size() > options_.max_sent_bytes) {
+    return Status::LimitExceeded;
+  }
   RmppSender::Options how = options_.send;
   if (const Id request = find(receivers_, key_of(header, true), to); request != 0) {
     how.window =
@@ -42,9 +45,11 @@ Result<Rmpp::Id> Rmpp::send(const Peer& to, std::vector<std::byte> message, bool
   transfer.key = key_of(header, false);
   transfer.peer = to;
   transfer.is_answered = is_answered;
+  transfer.bytes = message.size();
+  sending_.bytes += transfer.bytes;
   transfer.sender.emplace(std::move(message), how, now);
   senders_.emplace(transfer.key, id);
-  ++sends_;
+  ++sending_.count;
   wake(id);
   return id;
 }
@@ -154,7 +159,8 @@ void Rmpp::uncount(Transfer& transfer) {
   if (!transfer.is_counted) return;
   transfer.is_counted = false;
   if (transfer.sender) {
-    --sends_;
+    --sending_.count;
+    sending_.bytes -= transfer.bytes;
     return;
   }
   quota_.end(transfer.peer, transfer.bytes);

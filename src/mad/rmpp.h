@@ -45,6 +45,7 @@ class Rmpp {
     std::size_t max_receptions = 1024;
     std::size_t max_receptions_per_peer = 64;
     std::size_t max_sends = 4096;
+    std::size_t max_sent_bytes = 256u << 20;  // of all messages that are being sent
     std::size_t max_lingering = 4096;
   };
 
@@ -81,7 +82,8 @@ class Rmpp {
   std::optional<Output> poll(Instant now);
   std::optional<Instant> next_deadline() const;
 
-  std::size_t sends() const { return sends_; }
+  std::size_t sends() const { return sending_.count; }
+  std::size_t sent_bytes() const { return sending_.bytes; }
   std::size_t receptions() const { return quota_.receptions(); }  // without those that linger
   std::size_t bytes() const { return quota_.bytes(); }
 
@@ -99,7 +101,7 @@ class Rmpp {
     bool is_answered = false;
     bool is_silent = false;  // cancelled
     bool is_counted = true;  // as a send or reception: not over, and not lingering
-    std::size_t bytes = 0;   // that are counted for it
+    std::size_t bytes = 0;   // that are counted for it: of a send, the whole message
     std::optional<RmppSender> sender{};
     std::optional<RmppReceiver> receiver{};
     std::optional<Instant> due{};  // in due_
@@ -132,7 +134,10 @@ class Rmpp {
   std::deque<Id> active_;     // poll() has to look at them
   std::set<std::pair<Instant, Id>> due_;
   std::deque<Output> outputs_;
-  std::size_t sends_ = 0;
+  struct {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+  } sending_;
 };
 
 }  // namespace ib::mad

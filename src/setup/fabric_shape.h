@@ -19,7 +19,12 @@ struct FabricShape {
   std::string link_layer;  // "infiniband", "ethernet"; empty: not given
   std::optional<std::uint64_t> max_memory;
   std::string topology;    // preset or absolute path (setup/topology_source.h); empty: none
-  std::string management;  // "softib", "none"; empty: not given
+  std::string management;  // "softib", "direct", "none", "opensm"; empty: not given
+  std::string opensm;      // the program, of "opensm"
+  std::optional<std::uint32_t> sm_priority;
+  std::optional<std::uint32_t> lmc;
+  std::string routing;     // of softib's subnet manager; empty: not given
+  std::string partitions;  // absolute path of its file; empty: none
   std::string config;      // path of the configuration file; empty: none
   std::string verify;      // "on", "faults"; empty: not given
   std::uint64_t verify_seed = 1;

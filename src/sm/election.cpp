@@ -62,6 +62,10 @@ Decision Election::on_silence() {
   return {Step::Sweep};
 }
 
+void Election::on_handed_over() {
+  if (state_ == SmState::Master && successor_ != kNone) stand_by(successor_);
+}
+
 Verdict Election::on_control(std::uint32_t modifier, const SmInfo& sender, std::uint32_t from) {
   constexpr Verdict kRefused{mad::mad_status::kBadField};
   if (key_ != 0 && sender.sm_key != key_) return kRefused;
@@ -72,6 +76,7 @@ Verdict Election::on_control(std::uint32_t modifier, const SmInfo& sender, std::
       watched_ = kNone;
       return {.acknowledges = true, .sweeps = true};
     case sm_control::kAcknowledge:
+      if (state_ == SmState::Standby) return {};
       if (state_ != SmState::Master || successor_ == kNone) return kRefused;
       stand_by(successor_);
       return {};

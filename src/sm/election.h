@@ -43,6 +43,7 @@ class Election {
   Election(std::uint8_t priority, std::uint64_t sm_key) : priority_(priority), key_(sm_key) {}
 
   void set_guid(std::uint64_t guid) { guid_ = guid; }
+  void set_priority(std::uint8_t priority) { priority_ = priority; }
   bool has_guid() const { return guid_ != 0; }
   SmState state() const { return state_; }
   SmInfo info() const;
@@ -55,6 +56,9 @@ class Election {
   // The one that is watched has answered; or has been silent too often.
   Decision on_poll(const SmInfo& info);
   Decision on_silence();
+  // The successor has answered the handover. It is the master now, whether an acknowledgement
+  // follows, as IBA has it, or not: OpenSM sends none.
+  void on_handed_over();
   // `from`: the port of the sender, if it is known.
   Verdict on_control(std::uint32_t modifier, const SmInfo& sender, std::uint32_t from);
 

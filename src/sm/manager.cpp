@@ -5,6 +5,7 @@
 #include "sm/sweep/port_setup.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ib::sm {
@@ -20,6 +21,11 @@ Manager::Manager(const Settings& settings, std::uint32_t random)
 
 void Manager::request_sweep(bool is_full) {
   (is_full ? wanted_.full : wanted_.light) = true;
+}
+
+void Manager::set_priority(std::uint8_t priority) {
+  election_.set_priority(priority);
+  wanted_.light = true;
 }
 
 void Manager::set_groups(std::vector<MulticastGroup> groups) {
@@ -87,26 +93,33 @@ std::optional<Request> Manager::next_request(Instant /*now*/) {
   return std::nullopt;
 }
 
-// Without a route nobody can answer.
-std::optional<Outgoing> Manager::send(const Request& request, Instant now) {
+// Nothing if no route is known.
+std::optional<mad::Smp> Manager::smp_for(const Request& request) const {
   Route route;
   const bool has_route =
       request.port == kNone || (request.is_beyond ? subnet_.route_over(request.port, route)
                                                   : subnet_.route_to(request.port, route));
-  if (!has_route) {
-    dispatch(request, nullptr, now);
-    return std::nullopt;
-  }
+  if (!has_route) return std::nullopt;
   const std::uint64_t key =
       request.is_beyond ? settings_.m_key : key_for(subnet_, settings_, request.port);
-  const mad::Smp smp =
-      directed_smp(request.method, request.attribute, request.modifier, key, route, request.data);
-  return Outgoing{window_.open(request, smp, now)};
+  return directed_smp(request.method, request.attribute, request.modifier, key, route,
+                      request.data);
+}
+
+// Without a route nobody can answer.
+std::optional<Outgoing> Manager::send(const Request& request, Instant now) {
+  if (const auto smp = smp_for(request)) return Outgoing{window_.open(request, *smp, now)};
+  dispatch(request, nullptr, now);
+  return std::nullopt;
 }
 
 void Manager::dispatch(const Request& request, const Answer* answer, Instant now) {
   if (request.attribute == attribute::kSmInfo) return on_sm_info(request, answer, now);
-  if (phase_ == Phase::Discovering) discovery_.on_answer(request, answer);
+  if (phase_ == Phase::Discovering) {
+    discovery_.on_answer(request, answer);
+    if (!discovery_.take_rerouted()) return;
+    return window_.redirect([&](const Request& each) { return smp_for(each); }, now);
+  }
   if (phase_ == Phase::SettingUp) setup_.on_answer(request, answer);
 }
 
@@ -151,13 +164,23 @@ bool Manager::begin_due(Instant now) {
     return true;
   }
   if (!is_due && !wanted_.is_any()) return false;
-  const bool only_groups = !is_due && !wanted_.full && !wanted_.light && generation_ != 0;
-  if (only_groups && state() == SmState::Master) {
-    begin_setup();
-  } else {
+  const bool looks_everywhere = is_due || wanted_.full || wanted_.light || generation_ == 0;
+  is_partial_ = !looks_everywhere && state() == SmState::Master;
+  if (!is_partial_) {
     begin_sweep(is_due);
+  } else if (!wanted_.switches.empty()) {
+    begin_narrow();
+  } else {
+    begin_partial_setup();  // only groups are others
   }
   return true;
+}
+
+void Manager::begin_narrow() {
+  election_.count_activity();
+  discovery_.begin_narrow();
+  for (const std::uint32_t node : std::exchange(wanted_.switches, {})) discovery_.look_at(node);
+  phase_ = Phase::Discovering;
 }
 
 void Manager::begin_sweep(bool is_timed) {
@@ -180,6 +203,7 @@ void Manager::begin_sweep(bool is_timed) {
     }
   }
   wanted_.light = false;
+  wanted_.switches.clear();
   phase_ = Phase::Discovering;
 }
 
@@ -192,15 +216,22 @@ void Manager::forget_writes() {
 // After a cable was moved all is looked at once more, and written again: some of it may have come
 // from, or gone to, another node.
 void Manager::on_discovered(Instant now) {
-  subnet_.update_routes();
+  gone_ = subnet_.update_routes();
   const std::uint32_t own = subnet_.own_port();
   if (own == kNone || !subnet_.port(own).is_known) return rest(now, settings_.sweep_interval);
   election_.set_guid(subnet_.port(own).guid);
   if (discovery_.is_unclear()) wanted_.light = true;
   if (discovery_.has_moved()) return begin_anew(now);
   heard_.clear();
-  const auto others = discovery_.managers();
-  to_ask_.assign(others.begin(), others.end());
+  to_ask_.clear();
+  if (discovery_.is_narrow()) {
+    std::ranges::copy_if(rivals_, std::back_inserter(heard_), [&](const Rival& rival) {
+      return subnet_.is_served(subnet_.port(rival.port));
+    });
+  } else {
+    const auto others = discovery_.managers();
+    to_ask_.assign(others.begin(), others.end());
+  }
   phase_ = Phase::Asking;
 }
 
@@ -270,31 +301,70 @@ void Manager::rest(Instant now, Duration pause) {
   clock_.next = now + pause;
 }
 
-// Returns whether linear tables have to change.
-bool Manager::route_anew() {
-  lids_.assign(subnet_, settings_.lmc, problems_);
-  std::vector<std::uint32_t> node_of;
-  Graph graph = make_graph(subnet_, node_of);
-  const bool is_known = engine_ && graph == graph_ && node_of == node_of_;
-  const bool has_tables = std::ranges::all_of(
-      node_of, [&](std::uint32_t node) { return subnet_.node(node).has_tables; });
-  if (is_known) return !has_tables || wanted_.tables_then;
+// Losses, and LIDs that come and go, are adapted to; for all else tables are filled again. Returns
+// whether tables may have to change.
+bool Manager::route() {
+  std::vector<std::uint32_t> node_of = node_of_;
+  Graph graph = make_graph(subnet_, true, node_of);
+  graph.top_lid = std::max(graph.top_lid, graph_.top_lid);
+  std::optional<GraphChange> change;
+  if (node_of == node_of_) change = change_between(graph_, graph);
   graph_ = std::move(graph);
-  node_of_ = std::move(node_of);
-  routing_reason_.clear();
-  engine_ = choose_engine(settings_.routing, graph_, routing_reason_);
+  if (change && !change->is_any && has_all_tables_) {
+    return wanted_.tables_then || std::ranges::any_of(node_of_, [&](std::uint32_t i) {
+             return subnet_.node(i).is_there && !subnet_.node(i).has_tables;
+           });
+  }
+  adapt(change);
   return true;
 }
 
+bool Manager::route_touched() {
+  std::vector<std::uint32_t> nodes = std::move(gone_);
+  for (const std::uint32_t port : touched_) nodes.push_back(subnet_.port(port).node);
+  std::ranges::sort(nodes);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  const auto change = update_graph(subnet_, node_of_, nodes, graph_);
+  const bool is_any = !change || change->is_any || !has_all_tables_;
+  if (is_any) adapt(change);
+  return is_any;
+}
+
+void Manager::adapt(const std::optional<GraphChange>& change) {
+  stale_.clear();
+  if (change && has_all_tables_ && engine_->adapt(*change, stale_)) return;
+  stale_.clear();
+  graph_ = make_graph(subnet_, false, node_of_);
+  routing_reason_.clear();
+  engine_ = choose_engine(settings_.routing, graph_, routing_reason_);
+  has_all_tables_ = false;
+}
+
+// After a narrow sweep, which has found no port that may need a LID; nor do other groups make one.
+void Manager::begin_partial_setup() {
+  const bool has_looked = phase_ != Phase::Idle;
+  touched_ = has_looked ? discovery_.touched() : std::vector<std::uint32_t>{};
+  begin_stages(has_looked && route_touched(), &touched_);
+}
+
 void Manager::begin_setup() {
-  const bool linear = route_anew();
+  if (is_partial_ && discovery_.is_narrow()) return begin_partial_setup();
+  lids_.assign(subnet_, settings_.lmc, problems_);
+  begin_stages(route(), nullptr);
+}
+
+void Manager::begin_stages(bool linear, const std::vector<std::uint32_t>* ports) {
   if (!routing_reason_.empty()) problems_.add({ProblemKind::Routing, 0, 0, routing_reason_});
   setup_.begin({.graph = &graph_,
                 .engine = engine_.get(),
                 .node_of = &node_of_,
                 .groups = &groups_,
+                .ports = ports,
+                .stale = &stale_,
                 .tables = linear || wanted_.tables,
-                .linear = linear});
+                .linear_anew = !has_all_tables_,
+                .has_looked = phase_ != Phase::Idle});
+  stale_.clear();
   wanted_.tables = wanted_.tables_then = false;
   phase_ = Phase::SettingUp;
 }
@@ -303,6 +373,7 @@ void Manager::begin_setup() {
 // meantime are read now.
 void Manager::on_set_up(Instant now) {
   ++generation_;
+  has_all_tables_ = true;
   if (!setup_.doubtful().empty()) wanted_.light = true;
   wanted_.ports.insert(wanted_.ports.end(), setup_.doubtful().begin(), setup_.doubtful().end());
   for (const std::uint32_t port : setup_.failed()) {
@@ -319,7 +390,9 @@ void Manager::on_set_up(Instant now) {
   } else {
     clock_.pause = std::min(settings_.sweep_interval, std::max(kFirstPause, 2 * clock_.pause));
   }
+  const Instant before = clock_.next;
   rest(now, clock_.pause != Duration::zero() ? clock_.pause : settings_.sweep_interval);
+  if (is_partial_) clock_.next = std::min(clock_.next, before);
 }
 
 }  // namespace ib::sm

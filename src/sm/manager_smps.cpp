@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 namespace ib::sm {
@@ -36,8 +37,16 @@ bool Manager::on_smp(const mad::Smp& smp, std::uint16_t source, Instant now) {
 void Manager::on_sm_info(const Request& request, const Answer* answer, Instant now) {
   const bool is_answered = answer != nullptr && answer->status == mad::mad_status::kOk;
   if (request.method == mad::method::kSet) {
+    if (is_answered && request.modifier == sm_control::kHandover) {
+      election_.on_handed_over();
+      if (state() == SmState::Standby) begin_state(false, now);
+      return;
+    }
     // Nobody takes over.
-    if (!is_answered && state() == SmState::Master && phase_ == Phase::Idle) begin_setup();
+    if (!is_answered && state() == SmState::Master && phase_ == Phase::Idle) {
+      is_partial_ = false;
+      begin_setup();
+    }
     return;
   }
   if (!clock_.is_polling) {
@@ -73,27 +82,35 @@ bool Manager::on_control(const mad::Smp& smp, std::uint16_t source, Instant now)
   }
   const bool is_waiting = state() == SmState::Standby || state() == SmState::NotActive;
   if (!verdict.sweeps && !is_waiting) return true;
-  // All that is under way was for another state.
+  begin_state(verdict.sweeps, now);
+  return true;
+}
+
+// All that is under way was for another state.
+void Manager::begin_state(bool sweeps, Instant now) {
   window_.clear();
   clock_.is_polling = false;
   clock_.missed = 0;
-  wanted_.full = verdict.sweeps;
-  rest(now, verdict.sweeps ? Duration::zero() : settings_.poll_interval);
-  return true;
+  wanted_.full = sweeps;
+  rest(now, sweeps ? Duration::zero() : settings_.poll_interval);
 }
 
 // Each trap is repressed; a master looks where something has changed.
 bool Manager::on_trap(const mad::Smp& smp, std::uint16_t source) {
   if (state() != SmState::Master || source == mad::kPermissiveLid) return false;
   const auto notice = sa::decode_some<sa::Notice>(std::as_bytes(std::span(smp.data)));
-  const std::uint32_t port = subnet_.find_lid(notice.issuer_lid);
+  const std::uint32_t holder = lids_.holder(notice.issuer_lid);
+  const bool is_known = holder != kNone && subnet_.is_served(subnet_.port(holder));
+  const std::uint32_t port = is_known ? holder : kNone;
   Outgoing out{smp, source};
   out.smp.header.method = mad::method::kTrapRepress;
   out.smp.m_key = key_for(subnet_, settings_, port);
   outbox_.push_back(out);
   if (!notice.is_generic) return true;
   switch (notice.trap) {
-    case sa::trap::kLinkStateChanged: wanted_.light = true; break;
+    case sa::trap::kLinkStateChanged:
+      look_at_node(port != kNone ? subnet_.port(port).node : kNone);
+      break;
     case sa::trap::kCapabilitiesChanged:
       wanted_.light = true;
       if (port != kNone) wanted_.ports.push_back(port);
@@ -106,6 +123,22 @@ bool Manager::on_trap(const mad::Smp& smp, std::uint16_t source) {
                                                : fmt::format("LID {}", notice.issuer_lid))});
   }
   return true;
+}
+
+void Manager::look_at(std::uint64_t switch_guid) {
+  look_at_node(subnet_.find(switch_guid));
+}
+
+// The switches at both ends of a link tell at about the same time.
+void Manager::look_at_node(std::uint32_t node) {
+  const bool is_known = node != kNone && subnet_.node(node).is_there;
+  if (!is_known || state() != SmState::Master) {
+    wanted_.light = true;
+  } else if (phase_ == Phase::Discovering && discovery_.is_narrow()) {
+    discovery_.look_at(node);
+  } else if (std::ranges::find(wanted_.switches, node) == wanted_.switches.end()) {
+    wanted_.switches.push_back(node);
+  }
 }
 
 }  // namespace ib::sm

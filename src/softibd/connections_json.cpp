@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/connections_json.h"
 
+#include "services/streams/stream_names.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,6 +94,78 @@ Json connections_json(const fabric::Fabric& fabric, const std::vector<Listing>& 
     array.push_back(std::move(json));
   }
   return array;
+}
+
+namespace {
+
+using services::StreamListing;
+
+// The process that has worked with the end last: it may have inherited it.
+StreamListing::End with_last_user(StreamListing::End end, const drivers::Core& core) {
+  const std::uint32_t slot = end.last_slot - 1;  // 0: none, and out of range
+  const drivers::Session* session = slot < core.by_slot.size() ? core.by_slot[slot] : nullptr;
+  if (session == nullptr) return end;
+  end.pid = session->pid;
+  end.program = session->program;
+  return end;
+}
+
+Json stream_row(const StreamListing& one, const StreamListing::End& own,
+                const fabric::Fabric& fabric) {
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(one.age);
+  Json json = {{"node", fabric.nodes()[own.node].name},
+               {"pid", own.pid},
+               {"program", own.program},
+               {"port_space", "SDP"},
+               {"state", one.state},
+               {"local", own.name.port == 0 ? "" : services::text_of(own.name)},
+               {"peer", ""},
+               {"events_waiting", 0},
+               {"is_driver", false},
+               {"qp_type", "RC"},
+               {"service_id", fmt::format("{:#018x}", one.service_id)},
+               {"age_ms", age.count()}};
+  return json;
+}
+
+void add_ends(Json& rows, const StreamListing& one, const drivers::Core& core) {
+  const fabric::Fabric& fabric = core.fabric;
+  const std::array<StreamListing::End, 2> ends{with_last_user(one.ends[0], core),
+                                               with_last_user(one.ends[1], core)};
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const StreamListing::End& own = ends[i];
+    const StreamListing::End& peer = ends[1 - i];
+    if (own.pid == 0) continue;  // nobody has accepted it yet
+    Json json = stream_row(one, own, fabric);
+    if (peer.name.port != 0) json["peer"] = services::text_of(peer.name);
+    if (own.port != nullptr) {
+      json["hca"] = fabric.hca_of(*own.port)->name;
+      json["port"] = own.port->number;
+    }
+    if (own.qpn != 0) json["qpn"] = fmt::format("{:#x}", own.qpn);
+    if (peer.qpn != 0) json["peer_qpn"] = fmt::format("{:#x}", peer.qpn);
+    json["stream"] = one.stream;
+    json["bytes_sent"] = own.bytes_sent;
+    json["bytes_received"] = own.bytes_received;
+    if (!one.waits_for.empty()) json["waits_for"] = one.waits_for;
+    if (peer.pid != 0) {
+      json["other_end"] = {
+          {"node", fabric.nodes()[peer.node].name}, {"program", peer.program}, {"pid", peer.pid}};
+    }
+    rows.push_back(std::move(json));
+  }
+}
+
+}  // namespace
+
+void add_streams(Json& rows, const drivers::Core& core, const std::vector<StreamListing>& all) {
+  for (const StreamListing& one : all) {
+    if (one.is_listener) {
+      rows.push_back(stream_row(one, one.ends[0], core.fabric));
+    } else {
+      add_ends(rows, one, core);
+    }
+  }
 }
 
 Json programs_json(const DaemonClients& present, std::uint32_t own_pid, Json& clients) {

@@ -5,6 +5,7 @@
 #include "platform/level.h"
 #include "softibd/connections_json.h"
 #include "softibd/device_files/umad_json.h"
+#include "softibd/manager_requests.h"
 #include "verbs/link_layer.h"
 
 #include <fmt/format.h>
@@ -25,6 +26,7 @@ Result<std::unique_ptr<Daemon>> Daemon::create(const DaemonOptions& options, Dae
 Daemon::Daemon(const DaemonOptions& options, DaemonLog& log)
     : options_(options),
       log_(log),
+      stream_sockets_(loop_, make_seed()),
       clients_(*this, loop_, log, [this] { on_clients_changed(); }),
       idle_(
           loop_, options, [this] { return !clients_.empty(); },
@@ -56,11 +58,17 @@ Status Daemon::build_devices(const FabricConfig& config, std::string& reason) {
   }
   drivers::FabricTreeOptions tree_options;
   IB_CHECK(make_tree_options(config, log_, tree_options, reason));
-  auto devices = DaemonDevices::create(loop_, *fabric_.model, *memory, std::move(hca_options),
-                                       std::move(tree_options), reason);
+  auto devices = DaemonDevices::create(loop_, *fabric_.model, *memory, stream_sockets_,
+                                       std::move(hca_options), std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
   if (verify_ != nullptr) verify_->watch(*devices_);
+  const bool has_managers =
+      options_.shape.management == fabric::SubnetManagement::Softib && !options_.managers.is_direct;
+  if (!has_managers) return Status::Ok;
+  services::SubnetManagers::Options managers;
+  IB_CHECK(make_manager_options(options_, *fabric_.model, log_, managers, reason));
+  devices_->add_subnet_managers(std::move(managers));
   return Status::Ok;
 }
 
@@ -73,14 +81,37 @@ DaemonExit Daemon::run() {
   return shutdown_->exit();
 }
 
-// All devices have started or failed. Clients that came meanwhile wait at the socket.
+// All devices have started or failed. Clients that came meanwhile wait at the socket, also for the
+// subnet to be set up.
 void Daemon::on_ready() {
   if (shutdown_->has_begun()) return;
+  const services::SubnetManagers* const managers = devices_->subnet_managers();
+  if (managers != nullptr && !managers->is_settled() && setup_.left > 0) {
+    --setup_.left;
+    setup_.timer = loop_.at(loop_.now() + std::chrono::milliseconds(1), [this] { on_ready(); });
+    return;
+  }
   clients_.listen(directory_->take_listener());
   log_.info("fabric " + options_.fabric +
             " is up: " + count_of(fabric_.model->nodes().size(), "node") + ", " +
             count_of(fabric_.model->graph().port_count(), "port") + "; socket " + socket_path());
+  start_opensm();
   idle_.consider();
+}
+
+void Daemon::start_opensm() {
+  if (options_.opensm.empty()) return;
+  std::string reason;
+  auto program = ManagerProgram::start(options_, fabric_.model->nodes().front().name, log_, reason);
+  if (program) {
+    opensm_ = *std::move(program);
+  } else {
+    log_.error(reason);
+  }
+}
+
+void Daemon::on_child_ended() {
+  if (opensm_ != nullptr) opensm_->on_child_ended();
 }
 
 void Daemon::stop(const std::string& why) {
@@ -96,12 +127,18 @@ Result<io::DeviceObject*> Daemon::resolve(const std::string& node, const std::st
 Result<os::NativeHandle> Daemon::make_status(const verbs::control::StatusIn* part,
                                              std::string& reason) {
   using Json = nlohmann::ordered_json;
+  Json connections = connections_json(*fabric_.model, devices_->rdma_cm_device().list());
+  add_streams(connections, devices_->tree().core(), devices_->streams().list());
   Json status = {{"fabric", options_.fabric},
                  {"link_layer", verbs::link_layer_name(options_.shape.link_layer)},
                  {"kept", idle_.keeps()},
                  {"connections", clients_.pids()},
-                 {"rdma_cm", connections_json(*fabric_.model, devices_->rdma_cm_device().list())},
+                 {"rdma_cm", std::move(connections)},
                  {"umad", umad_json(*fabric_.model, devices_->umad_service())}};
+  if (opensm_ != nullptr) {
+    status["opensm"] = {
+        {"pid", opensm_->pid()}, {"folder", opensm_->folder()}, {"end", opensm_->end()}};
+  }
   if (options_.max_memory != 0) status["max_memory"] = options_.max_memory;
   if (!options_.topology.empty()) {
     status["topology"] = options_.topology;
@@ -120,6 +157,20 @@ Result<os::NativeHandle> Daemon::make_status(const verbs::control::StatusIn* par
   status["shape"]["names_digest"] = fabric_.names_digest;
   status["programs"] = programs_json(clients_, status["pid"], status["clients"]);
   return memory_.make_text(drivers::json_text(status), reason);
+}
+
+Result<os::NativeHandle> Daemon::subnet_managers(const verbs::control::SmIn& in,
+                                                 std::string& reason) {
+  services::SubnetManagers* managers = devices_->subnet_managers();
+  if (managers == nullptr) {
+    reason = fmt::format(
+        "fabric {} was started with --sm none, opensm or direct: softib has no "
+        "subnet manager there",
+        options_.fabric);
+    return Status::NotSupported;
+  }
+  IB_CHECK(carry_out(in, *managers, reason));
+  return memory_.make_text(drivers::json_text(managers_json(*fabric_.model, *managers)), reason);
 }
 
 void Daemon::disconnect(io::FileObject& process) {
@@ -167,6 +218,7 @@ void Daemon::begin_end(const std::string& why) {
       clients_.empty() ? "" : fmt::format("; {}", count_of(clients_.size(), "connection"));
   log_.info(fmt::format("going down: {}{}", why, left));
   idle_.end();
+  opensm_.reset();
   directory_->remove_socket();
   clients_.stop_listening();
   shutdown_->begin();

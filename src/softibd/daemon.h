@@ -6,6 +6,7 @@
 #include "linux/server/event_loop.h"
 #include "linux/server/server_device_memory.h"
 #include "linux/server/server_directory.h"
+#include "linux/server/stream_sockets.h"
 #include "setup/fabric_config.h"
 #include "softibd/daemon_clients.h"
 #include "softibd/daemon_devices.h"
@@ -16,6 +17,7 @@
 #include "softibd/daemon_verify.h"
 #include "softibd/lifetime/daemon_shutdown.h"
 #include "softibd/lifetime/idle_exit.h"
+#include "softibd/lifetime/manager_program.h"
 
 #include <memory>
 #include <optional>
@@ -23,6 +25,7 @@
 
 namespace ib::softib {
 
+// classes: allow(members) the parts of a softibd, one each
 class Daemon : public SessionHost {
  public:
   // Claims its place in the runtime directory and builds everything; clients can connect when it
@@ -33,6 +36,8 @@ class Daemon : public SessionHost {
 
   // Until the end, on the calling thread. Once.
   DaemonExit run();
+  // A child of the process has ended. The loop's thread.
+  void on_child_ended();
   // Begins the end; `why` is for the log. Any thread.
   void stop(const std::string& why);
 
@@ -51,8 +56,11 @@ class Daemon : public SessionHost {
                                     std::string& reason) override;
   Result<os::NativeHandle> make_status(const verbs::control::StatusIn* part,
                                        std::string& reason) override;
+  Result<os::NativeHandle> subnet_managers(const verbs::control::SmIn& in,
+                                           std::string& reason) override;
   io::DeviceObject* rdma_cm_device() override { return &devices_->rdma_cm_device().device(); }
   io::DeviceObject* umad_device() override { return &devices_->umad_device().device(); }
+  io::DeviceObject* stream_device() override { return &devices_->streams().device(); }
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
   void on_close_asked(const io::FileObject& file) override;
@@ -64,6 +72,7 @@ class Daemon : public SessionHost {
 
   void on_clients_changed();
   void on_ready();
+  void start_opensm();
   void begin_end(const std::string& why);
 
   const DaemonOptions options_;
@@ -71,12 +80,19 @@ class Daemon : public SessionHost {
   os::EventLoop loop_;
   OwnFabric fabric_;
   os::ServerDeviceMemory memory_;
+  os::StreamSockets stream_sockets_;
   std::unique_ptr<os::ServerDirectory> directory_;
   std::unique_ptr<DaemonVerify> verify_;  // null: off
   std::unique_ptr<DaemonDevices> devices_;
   DaemonClients clients_;
   std::unique_ptr<DaemonShutdown> shutdown_;
   IdleExit idle_;
+  std::unique_ptr<ManagerProgram> opensm_;  // null: there is none
+  // Looks at the subnet managers, each after a millisecond or more, before clients are served.
+  struct {
+    int left = 20'000;
+    std::unique_ptr<platform::Timer> timer{};
+  } setup_;
 };
 
 }  // namespace ib::softib

@@ -21,10 +21,13 @@
 #include "services/sa/gsi_sa_client.h"
 #include "services/sa/sa_device.h"
 #include "services/sa/sa_service.h"
+#include "services/sm/subnet_managers.h"
 #include "services/smi/smi_service.h"
+#include "services/streams/stream_service.h"
 #include "services/umad/umad_device.h"
 #include "services/umad/umad_service.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -33,14 +36,14 @@ namespace ib::softib {
 // classes: allow(members) the devices of a softibd, one each
 class DaemonDevices {
  public:
-  // Borrows the first three until destroyed. Nothing is started yet: tree().begin().
+  // Borrows the first four until destroyed. Nothing is started yet: tree().begin().
   // The tree gets a loader of its own for modules.
-  static Result<std::unique_ptr<DaemonDevices>> create(platform::Executor& executor,
-                                                       fabric::Fabric& fabric,
-                                                       platform::DeviceMemoryHost& memory,
-                                                       drivers::SoftHcaOptions hca_options,
-                                                       drivers::FabricTreeOptions tree_options,
-                                                       std::string& reason);
+  static Result<std::unique_ptr<DaemonDevices>> create(
+      platform::Executor& executor, fabric::Fabric& fabric, platform::DeviceMemoryHost& memory,
+      platform::StreamHost& stream_host, drivers::SoftHcaOptions hca_options,
+      drivers::FabricTreeOptions tree_options, std::string& reason);
+  // Subnets with cables get managers of softib's own.
+  void add_subnet_managers(services::SubnetManagers::Options options);
   DaemonDevices(const DaemonDevices&) = delete;
   DaemonDevices& operator=(const DaemonDevices&) = delete;
   ~DaemonDevices();
@@ -53,14 +56,21 @@ class DaemonDevices {
   services::CmService& cm() { return *cm_; }
   services::SaService& sa_service() { return *sa_service_; }
   services::SaClient& sa() { return *sa_; }
+  services::SubnetManagers* subnet_managers() { return managers_.get(); }  // null: none
   services::UmadService& umad_service() { return *umad_service_; }
   services::UmadDevice& umad_device() { return *umad_device_; }
   services::rdma_cm::RdmaCmDevice& rdma_cm_device() { return *rdma_cm_device_; }
+  services::StreamService& streams() { return *streams_; }
 
  private:
-  explicit DaemonDevices(platform::Executor& executor) : modules_(executor) {}
-  void make_rdma_cm(platform::Executor& executor, const fabric::Fabric& fabric);
+  DaemonDevices(platform::Executor& executor, fabric::Fabric& fabric)
+      : executor_(executor), fabric_(fabric), modules_(executor) {}
+  void follow_changes();
+  void make_rdma_cm();
+  void make_streams(platform::StreamHost& host);
 
+  platform::Executor& executor_;
+  fabric::Fabric& fabric_;
   os::DlopenHost modules_;
   std::unique_ptr<drivers::SoftHca> hcas_;
   std::unique_ptr<drivers::FabricTree> tree_;
@@ -76,9 +86,15 @@ class DaemonDevices {
   std::unique_ptr<services::UmadService> umad_service_;
   std::unique_ptr<services::SmiService> smi_;
   std::unique_ptr<services::UmadDevice> umad_device_;
+  std::unique_ptr<services::SubnetManagers> managers_;
   std::unique_ptr<services::rdma_cm::CmConnector> connector_;
   std::unique_ptr<services::rdma_cm::SaRoutes> routes_;
   std::unique_ptr<services::rdma_cm::RdmaCmDevice> rdma_cm_device_;
+  std::unique_ptr<services::rdma_cm::CmConnector> stream_connector_;
+  std::unique_ptr<services::StreamService> streams_;
 };
+
+// A number that no other softibd has.
+std::uint64_t make_seed();
 
 }  // namespace ib::softib

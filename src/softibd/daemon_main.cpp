@@ -46,7 +46,8 @@ int serve(const DaemonOptions& options, ReadyReport ready) {
     return fail(ready, is_up ? DaemonExit::AlreadyUp : DaemonExit::NotStarted, reason);
   }
   Daemon& daemon = **created;
-  daemon.loop().on_signals({SIGTERM, SIGINT}, [&daemon](int signal) {
+  daemon.loop().on_signals({SIGTERM, SIGINT, SIGCHLD}, [&daemon](int signal) {
+    if (signal == SIGCHLD) return daemon.on_child_ended();
     daemon.stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });
   if (!options.foreground) ::signal(SIGHUP, SIG_IGN);  // the terminal we came from

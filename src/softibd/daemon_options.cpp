@@ -67,10 +67,29 @@ void add_options(CLI::App& app, DaemonOptions& options, Texts& texts) {
                  "ibnetdiscover or ibsim; its channel adapters are the nodes")
       ->excludes(count)
       ->option_text("PRESET|FILE");
-  app.add_option("--sm", texts.management,
-                 "softib manages subnets until a program does, or none: ports wait in state Init")
-      ->check(CLI::IsMember({"softib", "none"}))
+  app.add_option(
+         "--sm", texts.management,
+         "softib manages subnets until a program does; direct: without a subnet manager that "
+         "others see; or none: ports wait in state Init")
+      ->check(CLI::IsMember({"softib", "direct", "none"}))
       ->option_text("WHO [softib]");
+  app.add_option("--opensm", options.opensm,
+                 "start this OpenSM at the first node, and end it with the fabric")
+      ->option_text("PROGRAM");
+  app.add_option("--sm-priority", options.managers.priority,
+                 "softib's subnet manager stays when a program's comes, with this priority")
+      ->check(CLI::Range(0, 15))
+      ->option_text("N");
+  app.add_option("--lmc", options.managers.lmc, "each port of an HCA has 2^N LIDs")
+      ->check(CLI::Range(0, 7))
+      ->option_text("N [0]");
+  app.add_option("--routing", options.managers.routing, "how softib's subnet manager routes")
+      ->check(CLI::IsMember({"automatic", "min-hop", "up/down", "fat-tree", "torus"}))
+      ->option_text("NAME [automatic]");
+  app.add_option("--partitions", options.managers.partitions,
+                 "file of partitions, in OpenSM's syntax, for softib's subnet manager")
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
   app.add_flag("--keep", options.keep, "stay when the last client has gone");
   app.add_option("--idle-exit", texts.idle_exit_seconds,
                  "end this long after the last client has gone")
@@ -107,6 +126,7 @@ void complete(DaemonOptions& options, const Texts& texts) {
       options.shape.nodes.push_back("node" + std::to_string(i));
   }
   options.shape.link_layer = verbs::link_layer_of(texts.link_layer);
+  options.managers.is_direct = texts.management == "direct";
   if (texts.management == "none") {
     options.shape.management = fabric::SubnetManagement::Programs;
   }
@@ -124,6 +144,9 @@ void complete(DaemonOptions& options, const Texts& texts) {
   if (!dir.has_filename() && dir.has_parent_path()) dir = dir.parent_path();
   options.runtime_dir = dir.string();
   const FabricFiles files = fabric_files(options.runtime_dir, options.fabric);  // checks the name
+  if (!options.managers.partitions.empty()) {
+    options.managers.partitions = std::filesystem::absolute(options.managers.partitions).string();
+  }
   if (!options.config.empty()) options.config = std::filesystem::absolute(options.config).string();
   options.log = options.log.empty() ? files.log : std::filesystem::absolute(options.log).string();
 }

@@ -6,6 +6,7 @@
 #include "fabric/model.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace ib::softib {
@@ -23,6 +24,15 @@ enum class DaemonExit : int {
 // The modes of `--verify` (docs/design/0007).
 enum class Verify : std::uint8_t { Off, On, Faults };
 
+// softib's own subnet managers.
+struct ManagerOptions {
+  bool is_direct = false;                // there are none: softib sets subnets up without them
+  std::optional<std::uint8_t> priority;  // nothing: they give way to those of programs
+  std::optional<std::uint8_t> lmc;       // nothing: that of the topology
+  std::string routing;                   // "auto" and so on (sm/routing/engine.h); empty: auto
+  std::string partitions;  // file in the syntax of OpenSM's partitions.conf; empty: none
+};
+
 struct DaemonOptions {
   std::string fabric = "default";
   std::string runtime_dir;  // absolute
@@ -30,7 +40,9 @@ struct DaemonOptions {
   std::string config;       // path of the configuration file; empty: none
   std::string log;          // empty: <runtime_dir>/<fabric>.log
   fabric::Shape shape;
-  bool keep = false;                                    // stay without clients
+  ManagerOptions managers;
+  std::string opensm;  // the program, if it is to manage the subnet; empty: not
+  bool keep = false;   // stay without clients
   Duration idle_exit = std::chrono::milliseconds(300);  // go this long after the last client,
   Duration first_client = std::chrono::seconds(10);     // or if the first has not come by then
   std::uint64_t max_memory = 0;                         // bytes; 0: as much as there is room for

@@ -2,6 +2,8 @@
 #include "softibd/daemon_request.h"
 
 #include "base/assert.h"
+#include "verbs/control_sm.h"
+#include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
 #include "verbs/control_umad.h"
 
@@ -119,10 +121,10 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InsufficientResources,
         "file descriptors were lost: a request may bring 2, and softibd needs room for them");
   }
-  const Target target =
-      verbs::control::is_umad(header.code) || verbs::control::is_topology(header.code)
-          ? Target::Fabric
-          : target_of(static_cast<Code>(header.code));
+  const bool is_of_fabric =
+      verbs::control::is_umad(header.code) || verbs::control::is_topology(header.code) ||
+      verbs::control::is_stream(header.code) || verbs::control::is_sm(header.code);
+  const Target target = is_of_fabric ? Target::Fabric : target_of(static_cast<Code>(header.code));
   if (target == Target::None) {
     return fail(Status::NotSupported,
                 fmt::format("request code {} is not known to this softibd (interface version {})",
@@ -168,6 +170,7 @@ std::size_t handles_of(Code code) {
     const auto umad = static_cast<UmadCode>(number);
     return umad == UmadCode::Open ? 0 : umad == UmadCode::Send ? 2 : 1;
   }
+  if (number == static_cast<std::uint32_t>(verbs::control::StreamCode::Connect)) return 1;
   if (code == Code::CreateChannel) return 2;
   return code == Code::CreateBacking ? 1 : 0;
 }

@@ -4,6 +4,9 @@
 // message.
 #include "base/printable.h"
 #include "softibd/daemon_request.h"
+#include "verbs/control_sm.h"
+#include "verbs/control_streams.h"
+#include "verbs/control_topology.h"
 #include "verbs/control_umad.h"
 
 #include <cstddef>
@@ -24,11 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (request.status == Status::Ok) {
     IB_ASSERT(!flaws.truncated && !flaws.handles_lost);
-    // Codes below 32 and those of umad devices are the fabric's, the others an HCA's; but for one
-    // (verbs/control.h, verbs/control_umad.h).
+    // Codes below 32 and those of umad devices, tools and streams are the fabric's, the others an
+    // HCA's; but for one (verbs/control.h).
     const auto code = static_cast<std::uint32_t>(request.code);
     const bool is_fabrics = code < 32 || request.code == verbs::control::Code::Resources ||
-                            verbs::control::is_umad(code);
+                            verbs::control::is_umad(code) || verbs::control::is_sm(code) ||
+                            verbs::control::is_topology(code) || verbs::control::is_stream(code);
     IB_ASSERT(is_fabrics == (request.file == 0));
   }
   const auto reply = make_error_reply(request.tag, Status::Malformed, request.reason);

@@ -2,6 +2,7 @@
 #include "softibd/daemon_request.h"
 
 #include "base/printable.h"
+#include "verbs/control_streams.h"
 
 #include <gtest/gtest.h>
 
@@ -87,6 +88,17 @@ TEST(ParseRequest, CodesGoToTheRightKindOfFile) {
   EXPECT_EQ(parse_request(message(header(Code::QueryCa, 24, 0)), {}).status,
             Status::InvalidParameter);
   EXPECT_EQ(parse_request(message(header(Code::QueryCa, 24, 1)), {}).status, Status::Ok);
+}
+
+TEST(ParseRequest, RequestsAboutStreamsAreOfTheProcess) {
+  using verbs::control::StreamCode;
+  for (const StreamCode code : {StreamCode::Listen, StreamCode::Unlisten, StreamCode::Connect,
+                                StreamCode::Accept, StreamCode::Open, StreamCode::Grow}) {
+    const auto number = static_cast<Code>(code);
+    EXPECT_EQ(parse_request(message(header(number)), {}).status, Status::Ok);
+    EXPECT_EQ(parse_request(message(header(number, 24, 1)), {}).status, Status::InvalidParameter);
+    EXPECT_EQ(handles_of(number), code == StreamCode::Connect ? 1u : 0u);
+  }
 }
 
 TEST(Reply, CarriesOutputOrText) {

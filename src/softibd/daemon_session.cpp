@@ -125,6 +125,8 @@ bool DaemonSession::carry_out_here(Request& request) {
     finish(request);
   } else if (request.code == Code::Status) {
     status(request);
+  } else if (control::is_sm(request.irp.code)) {
+    subnet_managers(request);
   } else if (request.code == Code::Keep) {
     keep(request);
   } else if (request.code == Code::Shutdown) {
@@ -134,6 +136,8 @@ bool DaemonSession::carry_out_here(Request& request) {
     rdma_cm(request);
   } else if (control::is_umad(request.irp.code)) {
     umad(request);
+  } else if (control::is_stream(request.irp.code)) {
+    stream(request);
   } else if (request.code == Code::OpenMailbox) {
     open_mailbox(request);
   } else if (request.code == Code::Open) {
@@ -166,6 +170,16 @@ void DaemonSession::status(Request& request) {
   }
   std::string reason;
   auto text = host_.make_status(in ? &*in : nullptr, reason);
+  if (!text) return fail(request, text.error(), reason);
+  request.irp.out_handles[0] = *std::move(text);
+  finish(request);
+}
+
+void DaemonSession::subnet_managers(Request& request) {
+  const auto in = request.irp.input<control::SmIn>();
+  if (!in) return fail(request, Status::Malformed, "Sm takes 8 bytes of input");
+  std::string reason;
+  auto text = host_.subnet_managers(*in, reason);
   if (!text) return fail(request, text.error(), reason);
   request.irp.out_handles[0] = *std::move(text);
   finish(request);
@@ -235,6 +249,21 @@ void DaemonSession::umad(Request& request) {
   connection_->expect_many();
   request.irp.parameters.set<services::UmadReader>(&umad_);
   send_create(request, *device, number, &files_.find(0)->object());
+}
+
+// Requests of the process itself, file 0, to another device: they end with it.
+void DaemonSession::stream(Request& request) {
+  io::DeviceObject* device = host_.stream_device();
+  if (device == nullptr) return fail(request, Status::NotSupported, "no streams here");
+  if (client_.node.empty()) {
+    return fail(request, Status::InvalidState, "Attach comes first: it says on which node");
+  }
+  io::ClientFile* zero = files_.find(0);
+  if (zero == nullptr || !files_.begin(*zero, request.irp)) {
+    return fail(request, Status::Disconnected, "the process is ending");
+  }
+  request.file = zero;
+  io::call_driver(*device, request.irp.start(&on_request_done, &request));
 }
 
 void DaemonSession::on_look(bool last) {

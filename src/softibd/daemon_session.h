@@ -15,7 +15,9 @@
 #include "softibd/daemon_request.h"
 #include "softibd/device_files/session_rdma_cm.h"
 #include "softibd/device_files/session_umad.h"
+#include "verbs/control_sm.h"
 #include "verbs/control_status.h"
+#include "verbs/control_streams.h"
 
 #include <array>
 #include <cstddef>
@@ -41,9 +43,18 @@ class SessionHost {
   // A memory file with the state of the fabric (Code::Status); `part`: its input, nullptr: none.
   virtual Result<os::NativeHandle> make_status(const verbs::control::StatusIn* part,
                                                std::string& reason) = 0;
+  // softib's own subnet managers: carries the action out, and returns a memory file that shows
+  // them.
+  virtual Result<os::NativeHandle> subnet_managers(const verbs::control::SmIn& /*in*/,
+                                                   std::string& reason) {
+    reason = "no subnet manager here";
+    return Status::NotSupported;
+  }
   // The devices of rdma_cm, and of umad and issm files; nullptr if there is none.
   virtual io::DeviceObject* rdma_cm_device() { return nullptr; }
   virtual io::DeviceObject* umad_device() { return nullptr; }
+  // The device of streams, which takes requests of file 0; nullptr if there is none.
+  virtual io::DeviceObject* stream_device() { return nullptr; }
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
   // Starts a request to the device of its file.
   virtual void send_down(io::IrpRef irp) {
@@ -104,11 +115,13 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   bool carry_out_here(Request& request);
   void keep(Request& request);
   void status(Request& request);
+  void subnet_managers(Request& request);
   void open_mailbox(Request& request);
   void rdma_cm(Request& request);
   void go_on(Request& first, Status created, std::string_view reason);
   void send_to(Request& request, std::uint32_t number);
   void umad(Request& request);
+  void stream(Request& request);
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);

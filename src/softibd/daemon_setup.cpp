@@ -3,17 +3,22 @@
 
 #include "drivers/ib_bus/pkey_table.h"
 #include "fabric/topology/node_names.h"
+#include "services/sa/sa_service.h"
 #include "setup/address_block.h"
 #include "setup/driver_store.h"
 #include "setup/fabric_shape.h"
 #include "setup/file_digest.h"
 #include "setup/node_addresses.h"
+#include "setup/partitions_file.h"
 #include "setup/topology_source.h"
 #include "verbs/gid.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -86,6 +91,15 @@ bool check_topology(const fabric::Shape& shape, std::string& reason) {
   return true;
 }
 
+// The most of all channel adapters, as the topology says.
+std::uint8_t most_lmc(const fabric::Fabric& fabric) {
+  std::uint8_t most = 0;
+  for (std::uint32_t i = 0; i < fabric.device_port_count(); ++i) {
+    most = std::max(most, fabric.device_port(i)->lmc);
+  }
+  return most;
+}
+
 }  // namespace
 
 Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric& fabric,
@@ -135,6 +149,24 @@ Status make_tree_options(const FabricConfig& config, DaemonLog& log,
   if (!store) return store.error();
   for (const std::string& complaint : complaints) log.warn(complaint);
   options.modules = *std::move(store);
+  return Status::Ok;
+}
+
+Status make_manager_options(const DaemonOptions& options, const fabric::Fabric& fabric,
+                            DaemonLog& log, services::SubnetManagers::Options& managers,
+                            std::string& reason) {
+  managers.priority = options.managers.priority;
+  managers.settings.sm_key = services::SaService::Options{}.server.sm_key;  // OpenSM's
+  managers.settings.lmc = options.managers.lmc.value_or(most_lmc(fabric));
+  if (const auto routing = sm::routing_of(options.managers.routing)) {
+    managers.settings.routing = *routing;
+  }
+  managers.random = [device = std::make_shared<std::random_device>()] { return (*device)(); };
+  managers.on_event = [&log](std::string_view line) { log.info(line); };
+  if (options.managers.partitions.empty()) return Status::Ok;
+  auto list = read_partitions(options.managers.partitions, reason);
+  if (!list) return list.error();
+  managers.settings.partitions = *std::move(list);
   return Status::Ok;
 }
 

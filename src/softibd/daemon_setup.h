@@ -7,6 +7,7 @@
 #include "drivers/soft_hca/soft_hca.h"
 #include "fabric/model.h"
 #include "linux/server/name_claims.h"
+#include "services/sm/subnet_managers.h"
 #include "setup/fabric_config.h"
 #include "softibd/daemon_log.h"
 #include "softibd/daemon_options.h"
@@ -31,6 +32,10 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric
 // The device tree: its drivers, as the driver store has them.
 Status make_tree_options(const FabricConfig& config, DaemonLog& log,
                          drivers::FabricTreeOptions& options, std::string& reason);
+// softib's subnet managers. Errors: the file of partitions cannot be read, or is wrong.
+Status make_manager_options(const DaemonOptions& options, const fabric::Fabric& fabric,
+                            DaemonLog& log, services::SubnetManagers::Options& managers,
+                            std::string& reason);
 // The partitions that ports belong to from the start.
 Status add_partitions(const DaemonOptions& options, const FabricConfig& config,
                       fabric::Fabric& fabric, drivers::Core& core, std::string& reason);

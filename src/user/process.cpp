@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/process.h"
 
-#include "base/buffers.h"
 #include "user/hca.h"
 
 #include <fmt/format.h>
@@ -12,8 +11,6 @@
 namespace ib::user {
 
 namespace {
-
-constexpr Duration kStoresLeave = std::chrono::milliseconds(10);
 
 hca::Path path_from(const std::string& setting) {
   if (setting == "adopted") return hca::Path::Adopted;
@@ -39,37 +36,9 @@ Status Process::start(const ProcessOptions& options, EventSink& events, std::str
   if (!poster) return poster.error();
   auto channel = host_.connect(reason);
   if (!channel) return channel.error();
-  IB_CHECK(introduce(options, reason));
+  IB_CHECK(mapping_.attach(host_, connection_, options, info_, reason));
   IB_CHECK(make_tables(*std::move(poster), reason));
   return start_threads(events, *std::move(channel), reason);
-}
-
-// Attaches to softibd and maps the device memory that it gives.
-Status Process::introduce(const ProcessOptions& options, std::string& reason) {
-  control::AttachIn in;
-  put_text(in.node, options.node);
-  put_text(in.program, options.program);
-  const platform::ControlReply reply = connection_.exchange(
-      control::Code::Attach, 0, bytes_of(in), std::as_writable_bytes(std::span(&info_, 1)));
-  if (reply.status != Status::Ok) {
-    reason = reply.reason;
-    return reply.status;
-  }
-  if (!reply.handles[0].valid() || reply.out_size < sizeof info_ ||
-      info_.arena_size != hca::kArenaSpace || info_.slot >= hca::kMaxSlots) {
-    reason = "softibd answered Attach in a way this library does not understand (versions differ?)";
-    return Status::Malformed;
-  }
-  IB_CHECK(mapping_.map(host_, reply.handles[0], reason));
-  if (!host_.barriers().join()) {
-    // A poster that was past its check before this store sees it at the latest when its own stores
-    // leave its core, which takes nanoseconds.
-    const hca::Arena arena = mapping_.arena();
-    hca::ArenaHeader& header = arena.header();
-    header.fenced_entries.store(1, std::memory_order_seq_cst);
-    host_.wait(header.fenced_entries, 1, kStoresLeave);
-  }
-  return Status::Ok;
 }
 
 Status Process::make_tables(std::unique_ptr<platform::ControlChannel> poster, std::string& reason) {

@@ -60,7 +60,6 @@ class Process {
  private:
   explicit Process(platform::ClientHost& host) : host_(host), connection_(host) {}
   Status start(const ProcessOptions& options, EventSink& events, std::string& reason);
-  Status introduce(const ProcessOptions& options, std::string& reason);
   Status make_tables(std::unique_ptr<platform::ControlChannel> poster, std::string& reason);
   Status start_threads(EventSink& events, std::unique_ptr<platform::ControlChannel> channel,
                        std::string& reason);

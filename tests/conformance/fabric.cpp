@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "fabric.h"
 
+#include "fabric/topology/node_names.h"
 #include "linux/client/client_channel.h"
+#include "setup/toml_topology.h"
 #include "softibd/in_process_daemon.h"
 #include "verbs/control.h"
 
@@ -16,12 +18,71 @@
 #include <thread>
 
 namespace ib::conformance {
+namespace {
+
+// Switches first: ports have other indexes in the graph than in device memory then.
+constexpr const char* kTree = R"(
+[[switch]]
+name = "leaf-east"
+ports = 4
+[[switch]]
+name = "leaf-west"
+ports = 4
+[[switch]]
+name = "spine0"
+ports = 2
+[[switch]]
+name = "spine1"
+ports = 2
+[[hca]]
+name = "east/softib0"
+ports = 2
+[[hca]]
+name = "west/softib0"
+ports = 2
+[[cable]]
+ends = ["leaf-east:1", "spine0:1"]
+[[cable]]
+ends = ["leaf-east:2", "spine1:1"]
+[[cable]]
+ends = ["leaf-west:1", "spine0:2"]
+[[cable]]
+ends = ["leaf-west:2", "spine1:2"]
+[[cable]]
+ends = ["leaf-east:3", "east/softib0:1"]
+[[cable]]
+ends = ["leaf-east:4", "east/softib0:2"]
+[[cable]]
+ends = ["leaf-west:3", "west/softib0:1"]
+[[cable]]
+ends = ["leaf-west:4", "west/softib0:2"]
+)";
+
+fabric::Shape tree_shape() {
+  std::string reason;
+  auto topology = softib::parse_toml_topology(kTree, reason);
+  if (!topology) {
+    std::fprintf(stderr, "the tree is no topology: %s\n", reason.c_str());
+    std::abort();
+  }
+  fabric::Shape shape;
+  shape.nodes = fabric::nodes_of(*topology);
+  shape.topology = *std::move(topology);
+  return shape;
+}
+
+}  // namespace
+
+bool is_tree() {
+  return std::getenv("SOFTIB_TREE") != nullptr;
+}
 
 struct TestFabric::State {
   std::unique_ptr<softib::InProcessDaemon> daemon;
 };
 
 fabric::Shape test_shape() {
+  if (is_tree()) return tree_shape();
   fabric::Shape shape;
   shape.nodes = {kEast, kWest, kNorth, kSouth};
   shape.ports_per_hca = 2;
@@ -35,6 +96,7 @@ TestFabric::TestFabric() : state_(std::make_unique<State>()) {
   options.keep = true;
   options.shape = test_shape();
   options.verify = softib::Verify::On;
+  options.managers.is_direct = true;  // tests attach to groups that nobody has joined
   std::string reason;
   auto daemon = softib::InProcessDaemon::start(options, reason);
   if (!daemon) {

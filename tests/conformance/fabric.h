@@ -19,7 +19,11 @@ inline constexpr const char* kWest = "west";
 inline constexpr const char* kNorth = "north";
 inline constexpr const char* kSouth = "south";
 
-fabric::Shape test_shape();  // two ports on the HCA of each
+// Two ports on the HCA of each. In a tree, east and west only, each at a leaf of its own below two
+// spines.
+fabric::Shape test_shape();
+// SOFTIB_TREE: the two sides of a test are on different nodes then, so all packets cross switches.
+bool is_tree();
 
 class TestFabric {
  public:

@@ -81,7 +81,7 @@ std::unique_ptr<Side> VerbsTest::new_side(const std::string& name, Where where,
 void VerbsTest::SetUp() {
   a = new_side("A", Where::SameProcess);
   ASSERT_NE(a, nullptr);
-  b = new_side("B", GetParam().where);
+  b = new_side("B", GetParam().where, is_tree() ? away() : home());
   ASSERT_NE(b, nullptr);
 }
 

@@ -3,6 +3,7 @@
 // at the end everything can be destroyed and softibd has no object left.
 //
 // SOFTIB_PEERS=64-32: there is always another process, a 32-bit one. 32-32: A is in one, too.
+// SOFTIB_TREE: B is on another node, behind switches (fabric.h).
 #pragma once
 
 #include "fabric.h"
@@ -35,7 +36,7 @@ class VerbsTest : public ::testing::TestWithParam<Setting> {
   void TearDown() override;
 
   static bool is_ethernet() { return GetParam().link_layer == verbs::LinkLayer::Ethernet; }
-  // The node of both sides, and one that is joined to it.
+  // The node of both sides, and one that is joined to it; in a tree that of B.
   static const char* home() { return is_ethernet() ? kNorth : kEast; }
   static const char* away() { return is_ethernet() ? kSouth : kWest; }
   std::unique_ptr<Side> new_side(const std::string& name, Where where,

@@ -138,6 +138,56 @@ TEST(Quiescence, ThoseWhoDieInAScopeAreNotWaitedForWithoutEnd) {
   });
 }
 
+// A process in a section of a stream (streams/section.h): the queue pair that it names is
+// softibd's, and so is all that it touches. The key stands for the end, its number for
+// SharedEnd::stream.
+struct StreamFabric : Fabric {
+  StreamFabric() {
+    hca::ProcessSlot& slot = DeviceMemory::renew(arena.slot(kSurvivor));
+    slot.live.store(1);
+    slot.words_used.store(2);
+    arena.header().slots_used.store(2);
+    qp.id.type = verbs::QpType::Rc;
+    qp.connection.dest_qpn = kQp;  // both ends are softibd's
+  }
+  void work() {
+    const hca::OpScope scope(process, hca::executing::queue_pair(kQp));
+    if (key.id.key.load(std::memory_order_acquire) != kKey) return;
+    touch_read(&key.id.address);
+  }
+  // The queue pair goes first, and its entry is given away; then softibd waits again, for posters
+  // in what else the stream had.
+  void end_stream(bool is_told) {
+    if (is_told) key.id.key.store(0, std::memory_order_seq_cst);
+    qp.id.qpn.store(0, std::memory_order_seq_cst);
+    wait();
+    qp.id.owner_slot = kStranger;
+    key.id.key.store(0, std::memory_order_seq_cst);
+    wait();
+    touch_write(&key.id.address);
+  }
+  void wait() {
+    hca::Quiescence quiet(arena, host.barriers(), 0);
+    while (!quiet.done()) spin();
+  }
+
+  static constexpr std::uint32_t kStranger = 2;
+  hca::MemoryPlane process{arena, host, kSurvivor};
+};
+
+void end_stream(Scene& scene, bool is_told) {
+  auto fabric = std::make_shared<StreamFabric>();
+  scene.thread([fabric] { fabric->work(); });
+  scene.thread([fabric, is_told] { fabric->end_stream(is_told); });
+}
+
+TEST(Quiescence, NobodyUsesAStreamThatIsGone) {
+  expect_holds([](Scene& scene) { end_stream(scene, true); });
+}
+TEST(Quiescence, AnEndIsUnfindableBeforeItsQueuePairGoes) {
+  expect_fails([](Scene& scene) { end_stream(scene, false); });
+}
+
 void first_use(Scene& scene, int users, bool weak_fences) {
   auto fabric = std::make_shared<Fabric>();
   for (int i = 0; i < users; ++i) scene.thread([fabric] { fabric->use_qp(); });

@@ -127,7 +127,7 @@ void Refusals::request_every_method_and_attribute() {
     w_.run(1ms);
   }
   EXPECT_EQ(answers_.size(), 6 * std::size(kSaAttributes));
-  const std::set<std::uint8_t> defined = {m::kGetResp, m::kGetTableResp, mad::method::kGetMultiResp,
+  const std::set<std::uint8_t> defined = {m::kGetResp, m::kGetTableResp, m::kGetMultiResp,
                                           m::kDeleteResp};
   for (const mad::MadHeader& answer : answers_) {
     EXPECT_TRUE(defined.contains(answer.method)) << unsigned{answer.method};
@@ -157,7 +157,10 @@ void Refusals::make_every_mistake() {
   expect(s::kOk, m::kSet, a::kServiceRecord, service_bit::kNames | service_bit::kKey, locked);
   expect(s::kNoResources, m::kSet, a::kServiceRecord, service_bit::kNames, service(2, 1));
   // To Delete.
-  expect(s::kRequestDenied, m::kDelete, a::kServiceRecord, service_bit::kNames, locked);
+  sa::ServiceRecord wrong_key = locked;
+  wrong_key.key[0] = 2;
+  expect(s::kRequestDenied, m::kDelete, a::kServiceRecord, service_bit::kNames | service_bit::kKey,
+         wrong_key);
   expect(s::kNoRecords, m::kDelete, a::kServiceRecord, service_bit::kNames, service(3, 1));
   expect(s::kInsufficientComponents, m::kDelete, a::kServiceRecord, 0, locked);
   expect(s::kRequestInvalid, m::kDelete, a::kMcMemberRecord, mc_bit::kToJoin, member);

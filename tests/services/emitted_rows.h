@@ -100,6 +100,25 @@ class MadRows {
   std::vector<MadRow> rows_;
 };
 
+// Requests and answers about tables of ports and switches, and about several paths.
+inline void add_sa_tables(MadRows& rows) {
+  namespace m = sa::method;
+  namespace a = sa::attribute;
+  const MadRows::Attributes of_ports = {a::kSlToVlRecord, a::kSmInfoRecord, a::kGuidInfoRecord,
+                                        a::kVlArbitrationRecord};
+  rows.add({m::kGet, m::kGetTable, m::kGetResp}, of_ports);
+  rows.add({m::kGetTableResp}, of_ports, {Part::Only});
+  rows.add({m::kGetTable}, of_ports, {Part::Ack});
+  const MadRows::Attributes of_switches = {a::kSwitchInfoRecord, a::kLinearForwardingRecord,
+                                           a::kMulticastForwardingRecord, a::kLinkRecord};
+  rows.add({m::kGetTable}, of_switches);
+  rows.add({m::kGetTableResp}, of_switches, {Part::Only});
+  rows.add({m::kGetTable}, of_switches, {Part::Ack});
+  rows.add({m::kGetMulti}, {a::kMultiPathRecord});
+  rows.add({m::kGetMultiResp}, {a::kMultiPathRecord}, {Part::Only});
+  rows.add({m::kGetMulti}, {a::kMultiPathRecord}, {Part::Ack});
+}
+
 // Messages of subnet administration [IBA1 15.2.2, 15.2.5, 15.4].
 inline void add_sa_messages(MadRows& rows) {
   namespace m = sa::method;
@@ -120,6 +139,7 @@ inline void add_sa_messages(MadRows& rows) {
   rows.add({m::kDeleteResp}, {a::kServiceRecord, a::kMcMemberRecord});
   rows.add({m::kGetTableResp}, records, {Part::Only, Part::First, Part::Middle, Part::Last});
   rows.add({m::kGetTable}, records, {Part::Ack});
+  add_sa_tables(rows);
 }
 
 // Refusals of subnet administration: requests of any attribute [IBA1 13.4.7, 15.2.3]. A refusal of
@@ -138,7 +158,7 @@ inline void add_sa_refusals(MadRows& rows) {
   add(m::kGetTableResp,
       {kMethodNotSupported, kAttributeNotSupported, s::kNoResources, s::kRequestInvalid,
        s::kNoRecords, s::kInvalidGid, s::kInsufficientComponents, s::kRequestDenied});
-  add(mad::method::kGetMultiResp, {kMethodNotSupported, s::kRequestDenied});
+  add(m::kGetMultiResp, {kAttributeNotSupported, s::kInsufficientComponents, s::kRequestDenied});
   add(m::kDeleteResp, {kAttributeNotSupported, s::kRequestInvalid, s::kNoRecords,
                        s::kInsufficientComponents, s::kRequestDenied});
 }

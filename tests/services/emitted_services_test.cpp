@@ -4,7 +4,10 @@
 #include "administration.h"
 #include "emitted_scenarios.h"
 #include "sa/records/inform_info.h"
+#include "sa/records/multi_path_record.h"
 #include "sa/records/node_record.h"
+#include "sa/records/subnet_records.h"
+#include "sa/records/table_records.h"
 #include "services/cm/cm_service.h"
 #include "services/sa/sa_message.h"
 #include "verbs/gid.h"
@@ -72,6 +75,7 @@ class Services {
   void hold_records();
   void read_a_group();
   void read_records_one_by_one();
+  void read_tables_of_ports();
   void read_tables();
   void connect_and_migrate();
   void resolve_a_service();
@@ -215,6 +219,31 @@ void Services::read_records_one_by_one() {
   read(sa::attribute::kInformInfoRecord, kNumber, inform);
 }
 
+// Tables of ports, and those of switches, of which there are none here; several paths.
+void Services::read_tables_of_ports() {
+  const std::uint16_t lid = w_.port(0).lid;
+  read(sa::attribute::kSlToVlRecord, sa::sl_to_vl_component::kLid, sa::SlToVlRecord{lid, 0, 0, {}});
+  read(sa::attribute::kSmInfoRecord, 0, sa::SmInfoRecord{});
+  read(sa::attribute::kGuidInfoRecord,
+       sa::guid_info_component::kLid | sa::guid_info_component::kBlock,
+       sa::GuidInfoRecord{lid, 0, {}});
+  read(sa::attribute::kVlArbitrationRecord,
+       sa::arbitration_component::kLid | sa::arbitration_component::kBlock,
+       sa::VlArbitrationRecord{lid, 0, 1, {}});
+  for (const std::uint16_t attribute :
+       {sa::attribute::kSwitchInfoRecord, sa::attribute::kLinearForwardingRecord,
+        sa::attribute::kMulticastForwardingRecord, sa::attribute::kLinkRecord}) {
+    EXPECT_EQ(request(sa::method::kGetTable, attribute, 0, {}), 0) << attribute;
+  }
+  sa::MultiPathRecord paths;
+  paths.sgid_count = paths.dgid_count = 1;
+  paths.gids = {gid(1), gid(0)};
+  EXPECT_EQ(request(sa::method::kGetMulti, sa::attribute::kMultiPathRecord,
+                    sa::multi_path_component::kSgidCount | sa::multi_path_component::kDgidCount,
+                    sa::encode(paths)),
+            0);
+}
+
 // Tables of three packets and more of each attribute, and one without records.
 void Services::read_tables() {
   const auto read_table = [this](std::uint16_t attribute, std::uint64_t components,
@@ -316,6 +345,7 @@ void run_services(std::vector<mad::Mad>& log) {
   services.hold_records();
   services.read_a_group();
   services.read_records_one_by_one();
+  services.read_tables_of_ports();
   services.read_tables();
   services.connect_and_migrate();
   services.resolve_a_service();

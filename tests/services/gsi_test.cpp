@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The general services interface between two nodes, on both link layers: agents, requests, tries,
 // answers without an agent, redirection.
+#include "fabric/topology/node_names.h"
+#include "fabric/topology/presets.h"
 #include "mad/mgmt_class.h"
 #include "services_world.h"
 #include "verbs/gid.h"
@@ -462,6 +464,27 @@ TEST_P(GsiTest, ARedirectionToNowhereIsTheAnswer) {
   w.run(1s);
   EXPECT_EQ(answer.times, 1);
   EXPECT_EQ(answer.header().status, mad::mad_status::kRedirect);
+}
+
+// Their ports have other indexes in the graph than in device memory.
+TEST(GsiBehindASwitch, MadsGoWhereTheSwitchIsTheFirstElement) {
+  ServicesWorld w(verbs::LinkLayer::InfiniBand, {}, [](fabric::Fabric& fabric) {
+    std::string reason;
+    fabric::Shape shape;
+    shape.topology = fabric::sorted(*fabric::preset_topology("star:2", reason));
+    shape.nodes = fabric::nodes_of(shape.topology);
+    fabric = *fabric::Fabric::create(shape);
+  });
+  ASSERT_NE(w.index(0), w.port(0).device_index);
+  w.emitted.leave_out(kClass);
+  ASSERT_EQ(w.ensure("node0"), Status::Ok);
+  ASSERT_EQ(w.ensure("node1"), Status::Ok);
+  std::string reason;
+  const auto sender = w.gsi->add_agent({.name = "sender", .mgmt_class = kClass}, reason);
+  ASSERT_TRUE(sender) << reason;
+  const mad::Mad mad = mad_of(get(7));
+  EXPECT_EQ(w.gsi->send(*sender, w.address(0, 1), mad), Status::Ok);
+  EXPECT_EQ(w.gsi->send(*sender, w.address(1, 0), mad), Status::Ok);
 }
 
 }  // namespace

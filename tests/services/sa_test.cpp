@@ -2,10 +2,8 @@
 // The subnet administrator and its client, with requests that travel as MADs between two nodes.
 #include "administration.h"
 #include "sa/records/inform_info.h"
-#include "services/sa/fabric_topology.h"
 #include "services/sa/sa_message.h"
 #include "verbs/gid.h"
-#include "verbs/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,15 +100,6 @@ class SaServicesTest : public testing::Test {
   std::unique_ptr<SaClient> client;
 };
 
-TEST(FabricTopologyTest, PathsHaveThePacketLifeTimeOfTheFabric) {
-  const auto fabric = fabric::Fabric::create({.nodes = {"a", "b"}, .packet_life_time = 9});
-  ASSERT_TRUE(fabric);
-  const FabricTopology topology(*fabric);
-  const auto route = topology.route(*topology.port(0), *topology.port(1));
-  ASSERT_TRUE(route);
-  EXPECT_EQ(route->life, 9);
-}
-
 TEST_F(SaServicesTest, NothingIsOpenedBeforeSomethingIsAsked) {
   const std::size_t objects = w.bench.objects();
   w.run(1s);
@@ -159,16 +148,6 @@ TEST_F(SaServicesTest, OneQueryServesAllThatWaitForThePath) {
   ASSERT_TRUE(w.comes([&] { return first.times == 1 && second.times == 1; }));
   EXPECT_EQ(third.times, 0);
   EXPECT_EQ(w.gsi->counters().sent, 2u) << "a request and its answer";
-}
-
-// A NodeRecord holds the NodeInfo of the port's agent [IBA1 15.2.5.2].
-TEST(FabricTopologyTest, ANodeRecordIsThatOfTheAgent) {
-  auto fabric = *fabric::Fabric::create({.nodes = {"a"}});
-  fabric.find_hca(0)->ports[0].pkeys = {0xffff, 0x8001, 0x8002};
-  const FabricTopology topology(fabric);
-  const sa::NodeRecord record = topology.node_record(*topology.port(0));
-  EXPECT_EQ(record.info.partition_cap, verbs::limits::kMaxPkeys);
-  EXPECT_EQ(record.info.port_guid, fabric.find_hca(0)->ports[0].guid);
 }
 
 TEST_F(SaServicesTest, AQueryThatIsWithdrawnIsNotHeardOf) {

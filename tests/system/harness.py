@@ -7,7 +7,8 @@
             server, client = fabric.pair(["ib_write_lat"], port_option="-p")
     sys.exit(report.finish())
 
-With --link-layer ethernet among the arguments of a test its fabrics have Ethernet (RoCE v2) ports.
+With --link-layer ethernet among the arguments of a test its fabrics have Ethernet (RoCE v2) ports; with --tree each
+node of them is at another leaf of a fat tree (support/tree.py).
 
 Environment: SOFTIB_BIN and SOFTIB_LIB, as ctest gives them; otherwise build/release of this source tree.
 """
@@ -30,6 +31,7 @@ import time
 import weakref
 
 from support.stacks import stacks
+from support.tree import tree
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SOFTIB_BUILD", SOURCE / "build/release"))
@@ -39,6 +41,7 @@ HOST = "127.0.0.1"
 NOBODY = 65534
 SKIPPED = 77
 ETHERNET = "ethernet" in sys.argv[1:] and sys.argv[sys.argv.index("ethernet") - 1] == "--link-layer"
+TREE = "--tree" in sys.argv[1:]
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a test that ctest terminates ends its fabric
@@ -231,11 +234,11 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait(60)
 
-    def gives_way(self):
+    def gives_way(self, nice=19):
         """From here on it gets the processor time that others leave over: it spins until a timeout, as perftest does
         after its peer has died."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.setpriority(os.PRIO_PGRP, self.pid, 19)
+            os.setpriority(os.PRIO_PGRP, self.pid, nice)
 
     def wait_for_text(self, pattern, seconds):
         found = wait_until(lambda: re.search(pattern, self.text()) or not self.running(), seconds,
@@ -316,10 +319,12 @@ class Fabric:
     """A fabric of its own: runtime directory, softibd, name. Everything that runs in it ends with the block."""
 
     def __init__(self, nodes=2, user=None, name="t", hcas=None, ports=None, path=None, extra=(), config="",
-                 link_layer="ethernet" if ETHERNET else None):
+                 link_layer="ethernet" if ETHERNET else None, in_tree=TREE, up_seconds=30):
         self.extra = extra  # further options of `softib up`
+        self.up_seconds = up_seconds  # that it may take
         self.config = config  # the text of the configuration file
         self.link_layer = link_layer
+        self.in_tree = in_tree and nodes is not None
         self.nodes, self.name, self.hcas, self.ports, self.path = nodes, name, hcas, ports, path
         self.user = user or User()
         self.programs = []
@@ -331,27 +336,28 @@ class Fabric:
                          if not k.startswith("SOFTIB_") and k not in ("LD_PRELOAD", "RDMAV_DRIVERS")}
         self.base_env["SOFTIB_RUNTIME_DIR"] = str(self.runtime)
         self.base_env["HOME"] = str(self.runtime)
-        words = ["up", "--fabric", self.name]
-        if self.nodes:  # else `extra` has a topology
-            words += ["--nodes", str(self.nodes)]
-        if self.hcas:
-            words += ["--hcas", str(self.hcas)]
-        if self.ports:
-            words += ["--ports", str(self.ports)]
-        if self.link_layer:
-            words += ["--link-layer", self.link_layer]
-        words += self.extra
+        words = ["up", "--fabric", self.name, *self.shape(), *self.extra]
         if self.config:
-            file = self.runtime / "fabric.toml"
-            file.write_text(self.config)
-            file.chmod(0o644)
-            words += ["--config", str(file)]
+            words += ["--config", self.write_file("fabric.toml", self.config)]
         try:
-            self.softib(*words).require()
+            self.softib(*words, seconds=self.up_seconds).require()
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
+
+    def shape(self):
+        if self.in_tree:
+            return ["--topology", self.write_file("tree.toml", tree(self.nodes, self.hcas or 1, self.ports or 1))]
+        numbers = (("--nodes", self.nodes), ("--hcas", self.hcas), ("--ports", self.ports),
+                   ("--link-layer", self.link_layer))
+        return [str(word) for option, number in numbers if number for word in (option, number)]
+
+    def write_file(self, name, text):
+        file = self.runtime / name
+        file.write_text(text)
+        file.chmod(0o644)
+        return file
 
     def __exit__(self, kind, error, trace):
         for program in self.programs:

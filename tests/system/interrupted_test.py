@@ -4,11 +4,13 @@
 that sleeps for a while, a softibd that is killed, one of both sides that is killed. docs/lifecycle.md has the outcomes,
 support/interrupted_programs.py the programs.
 
-interrupted_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]      SOFTIB_SEED=n repeats the moments
+interrupted_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet] [--tree]
+SOFTIB_SEED=n repeats the moments
 
 Each case waits for progress (messages, ids), up to an amount that the seed draws, and then interrupts. After a port or
 an HCA the program goes on or succeeds; after softibd both sides end by themselves, after one side the other one. No
-process is left, dumps core or hangs, and the fabric has no ids and no objects left.
+process is left, dumps core or hangs, and the fabric has no ids and no objects left. In a tree
+also the cables between the leaf of one side and the spines are pulled for a while.
 """
 import contextlib
 import os
@@ -22,6 +24,7 @@ from harness import Failed, Skipped
 from node_names_test import two_networks
 from support import mpi, perftest
 from support.interrupted_programs import CASES, CLIENT, DTEST_PORT, ETHERNET_CASES, NGINX, SERVER, Job
+from support.tree import SPINES
 
 CONFIG = f"""[[node]]
 name = "node0"
@@ -37,7 +40,8 @@ SECONDS = 40
 TRIES = perftest.TRIES
 SOURCE_MIB = 256
 PEER_KILLED = ("server killed", "client killed")
-INTERRUPTIONS = ("port down", "asleep", "softibd killed", *PEER_KILLED)
+FOR_A_WHILE = ("port down", "asleep", *(("cables pulled",) if harness.TREE else ()))
+INTERRUPTIONS = (*FOR_A_WHILE, "softibd killed", *PEER_KILLED)
 REQUESTED = ("REQ sent", "connecting", "established")  # "connecting": for datagrams
 NO_LISTENER = r"no listener for TCP port \d+ on node0"
 
@@ -71,13 +75,20 @@ class Interrupted:
 
     @contextlib.contextmanager
     def away_for_a_while(self, kind):
-        node = self.draw.choice(("node0", "node1"))
-        words = (("power", "sleep"), ("power", "resume")) if kind == "asleep" else (("port", "down"), ("port", "up"))
-        self.softib(*words[0], "--node", node)
+        node = self.draw.choice((0, 1))
+        if kind == "cables pulled":
+            away, back = ([("cable", state, f"leaf{node}:{spine + 1}") for spine in range(SPINES)]
+                          for state in ("down", "up"))
+        else:
+            words = (("power", "sleep"), ("power", "resume")) if kind == "asleep" else (("port", "down"), ("port", "up"))
+            away, back = ([(*one, "--node", f"node{node}")] for one in words)
+        for one in away:
+            self.softib(*one)
         try:
             yield
         finally:
-            self.softib(*words[1], "--node", node)
+            for one in back:
+                self.softib(*one)
 
     def wait_for_quiet(self):
         before = self.fabric.sent_messages()
@@ -374,7 +385,7 @@ def run(user, case, interruption, seed, files):
             fabric.run(["cat", "/dev/infiniband/rdma_cm"], node, before=networks[node] if networks else ())
         before = fabric.state()
         try:
-            if interruption in ("port down", "asleep"):
+            if interruption in FOR_A_WHILE:
                 scenario.interrupt_and_go_on(interruption)
             else:
                 scenario.reach_the_middle(interruption)

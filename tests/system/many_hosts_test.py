@@ -52,7 +52,8 @@ def brief(fabric):
 def test_subnet(report, user):
     with report.case(f"a subnet of {SUBNET} hosts comes up, two far ones exchange messages") as remarks:
         need_room()
-        with harness.Fabric(nodes=None, user=user, link_layer=None, extra=["--topology", TOPOLOGY]) as fabric:
+        with harness.Fabric(nodes=None, user=user, link_layer=None, extra=["--topology", TOPOLOGY],
+                            up_seconds=120) as fabric:
             facts = brief(fabric)
             if facts["nodes"] != SUBNET:
                 raise Failed(f"{facts['nodes']} nodes are up, not {SUBNET}")

@@ -28,14 +28,14 @@ README = {
     "softib run -- ibv_devinfo": [],
     "softib doctor": [r"softib0", r"usec/iter", r"t_typical\[usec\]", r"^ping data: rdma-ping-2: ",
                       r"RDMA_CM_EVENT_REJECTED"],
-    "softib up --topology": [r"^Switch\t8 ", r"^switch-1-0, 8 ports|\] switch-1-0\["],
+    "softib up --topology": [r"^Switch\t4 ", r"^switch-1-0, 4 ports|\] switch-1-0\["],
     "softib run -- mpirun": [r"(?s)(softib0:1.*ring ok: 2 ranks.*){2}softib0:1.*ring ok: 4 ranks"],
-    "softib run --nodes 2 --node 0 --sockets": [r"Directory listing for /", r"^packets of node1: [1-9]"],
+    "echo 'require": [r"^hello$", r"listening +SDP .*:8000", r"^packets of node1: [1-9]"],
 }
 NOT_IN_ROOT = {"scripts/tour", "sudo"}  # of the sources; the installation, which make_root() does
 # In the root: all that the README runs.
-INCLUDE = ("ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,curl,mpich,openmpi-bin,python3,"
-           "opensm,infiniband-diags")
+INCLUDE = ("ibverbs-providers,ibverbs-utils,perftest,rdmacm-utils,curl,nodejs,mpich,openmpi-bin,python3,"
+           "opensm,infiniband-diags,graphviz")
 # Server and client; the client is retried until the server listens.
 PINGPONG = """
 softib run -- ibv_rc_pingpong > server.log 2>&1 & server=$!

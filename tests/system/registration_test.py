@@ -31,6 +31,16 @@ pd = PD(d.Context(name="softib0"))
 def pages(n, protection=READ | WRITE):
     return libc.mmap(None, n * PAGE, protection, 0x22, -1, 0)
 
+def pages_apart(n):
+    # In the middle of free address space: other mappings begin at its ends, not in a hole of these pages.
+    around = 1 << 28
+    space = libc.mmap(None, n * PAGE + 2 * around, 0, 0x4022, -1, 0)
+    start = space + around
+    libc.mprotect(start, n * PAGE, READ | WRITE)
+    libc.munmap(space, around)
+    libc.munmap(start + n * PAGE, around)
+    return start
+
 def attempt(name, address, length, access):
     try:
         MR(pd, length, access, address=address).close()
@@ -44,7 +54,7 @@ attempt("none", pages(1, 0), PAGE, 0)
 read_only = pages(2, READ)
 for name, access in (("0", 0), ("remote_read", RR), ("local", LOCAL), ("remote", LOCAL | RW), ("bind", BIND)):
     attempt("read_only_" + name, read_only, PAGE, access)
-hole = pages(3)
+hole = pages_apart(3)
 libc.munmap(hole + PAGE, PAGE)
 attempt("hole", hole, 3 * PAGE, LOCAL)
 attempt("before_hole", hole, PAGE, LOCAL)
@@ -66,8 +76,7 @@ def rereg(name, address, access):
 
 rereg("rereg_good", hole, LOCAL)
 rereg("rereg_read_only", read_only, LOCAL)
-# Not the hole: the first registration of `mr` may have put a page of softib's there (linux/adopt/adopt_kept.h).
-rereg("rereg_unmapped", 16 * PAGE, LOCAL)
+rereg("rereg_unmapped", hole + PAGE, LOCAL)
 """
 
 EFAULT = 14

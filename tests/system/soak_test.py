@@ -73,7 +73,7 @@ def works(words):
 class Soak:
     def __init__(self, fabric, built, seed):
         self.fabric, self.built, self.rng = fabric, built, random.Random(seed)
-        self.wraps = {n: w for n, w in WRAPS.items() if not w[1] or works(w[1])}
+        self.wraps = {n: w for n, w in WRAPS.items() if not w[1] or works([*fabric.user.prefix, *w[1]])}
         self.running = []  # [program, title, disturbance]
         self.counts = {"started": 0, "succeeded": 0, "killed": 0, "stopped": 0}
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """1,000 clients that connect by librdmacm, leave and are killed at random, and leave nothing behind.
 
-storm_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet]
+storm_test.py [--as root|nobody] [--only REGEX] [--link-layer ethernet] [--tree]
 SOFTIB_SEED=n repeats the clients and the order of the kills; SOFTIB_CLIENTS=n has more of them.
 
 Clients that are not killed must be served as their requests say (programs/storm.c): accepted, rejected with their

@@ -42,27 +42,34 @@ std::string guid_text(const fabric::Element& element) {
 
 // Those that are not 0, since a client of performance management has cleared them.
 Json counters_json(const fabric::PortCounters& counters) {
-  constexpr std::array kNames = {"symbol_errors",
-                                 "link_error_recovery",
-                                 "link_downed",
-                                 "receive_errors",
-                                 "remote_physical_errors",
-                                 "switch_relay_errors",
-                                 "transmit_discards",
-                                 "transmit_constraint_errors",
-                                 "receive_constraint_errors",
-                                 "local_link_integrity_errors",
-                                 "buffer_overrun_errors",
-                                 "vl15_dropped",
-                                 "sent_data",
-                                 "received_data",
-                                 "sent_packets",
-                                 "received_packets",
-                                 "transmit_wait"};
+  constexpr std::array<const char*, fabric::kCounters> kNames = {"symbol_errors",
+                                                                 "link_error_recovery",
+                                                                 "link_downed",
+                                                                 "receive_errors",
+                                                                 "remote_physical_errors",
+                                                                 "switch_relay_errors",
+                                                                 "transmit_discards",
+                                                                 "transmit_constraint_errors",
+                                                                 "receive_constraint_errors",
+                                                                 "local_link_integrity_errors",
+                                                                 "buffer_overrun_errors",
+                                                                 "vl15_dropped",
+                                                                 "sent_data",
+                                                                 "received_data",
+                                                                 "sent_packets",
+                                                                 "received_packets",
+                                                                 "transmit_wait",
+                                                                 "sent_unicast",
+                                                                 "received_unicast",
+                                                                 "sent_multicast",
+                                                                 "received_multicast",
+                                                                 "local_physical_errors",
+                                                                 "buffer_overruns",
+                                                                 "inactive_discards"};
   Json json = Json::object();
   std::size_t i = 0;
   each_counter(counters, [&](auto value) {
-    if (i < kNames.size() && value != 0) json[kNames[i]] = value;
+    if (value != 0) json[kNames[i]] = value;
     ++i;
   });
   return json;
@@ -159,8 +166,8 @@ std::string end_fault(const fabric::Port& to) {
 // Why data of the first partition of the sender does not get there, although SMPs do; empty: it
 // does.
 std::string data_fault(fabric::Graph& graph, fabric::Port& from, const fabric::Port& to,
-                       Json& json) {
-  const fabric::DataWay way = find_data_way(graph, from, to.lid, from.pkeys.front());
+                       std::uint16_t lid, Json& json) {
+  const fabric::DataWay way = find_data_way(graph, from, lid, from.pkeys.front());
   json["pkey"] = fmt::format("{:#06x}", from.pkeys.front());
   json["mtu"] = verbs::mtu_bytes(way.mtu);
   if (way.stop == verbs::control::Cause::None) return end_fault(to);
@@ -169,11 +176,12 @@ std::string data_fault(fabric::Graph& graph, fabric::Port& from, const fabric::P
                      verbs::explain(way.stop).meaning);
 }
 
-// By the tables of the switches, as a packet would go; nothing is counted.
-Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Port& to) {
+// By the tables of the switches, as a packet to this LID of the port would go; nothing is counted.
+Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Port& to,
+              std::uint16_t lid) {
   fabric::Graph& graph = fabric.graph();
   Json json = {{"from_lid", from.lid},
-               {"to_lid", to.lid},
+               {"to_lid", lid},
                {"from_guid", guid_text(graph.element_of(from))},
                {"to_guid", guid_text(graph.element_of(to))},
                {"hops", Json::array()}};
@@ -190,13 +198,13 @@ Json way_json(fabric::Fabric& fabric, const fabric::Port& from, const fabric::Po
   }
   fabric::Port* at = graph.port(graph.index_of(from));
   for (std::uint32_t i = 0; i < fabric::kMostCables; ++i) {
-    const fabric::LidHop hop = fabric::hop_by_lid(graph, *at, i != 0, to.lid);
+    const fabric::LidHop hop = fabric::hop_by_lid(graph, *at, i != 0, lid);
     if (hop.outcome == fabric::LidHop::Outcome::IsThere) {
-      const std::string fault = data_fault(graph, *graph.port(graph.index_of(from)), to, json);
+      const std::string fault = data_fault(graph, *graph.port(graph.index_of(from)), to, lid, json);
       return end(fault.empty(), fault);
     }
     if (hop.outcome != fabric::LidHop::Outcome::Crosses) {
-      return end(false, fabric::stop_text(graph, *at, hop, to.lid));
+      return end(false, fabric::stop_text(graph, *at, hop, lid));
     }
     json["hops"].push_back(step_json(graph, *hop.out, *hop.in));
     at = hop.in;
@@ -240,7 +248,9 @@ void path_text(FabricTree& tree, const verbs::control::PathIn& in, io::IrpRef ir
   const fabric::Port* from = find_end(core, in.from, reason);
   const fabric::Port* to = from != nullptr ? find_end(core, in.to, reason) : nullptr;
   if (to == nullptr) return fail(core, std::move(irp), Status::NotFound, std::move(reason));
-  const Json json = way_json(core.fabric, *from, *to);
+  const bool is_lid = text_in(in.to.node).empty();
+  const std::uint16_t lid = is_lid ? static_cast<std::uint16_t>(in.to.lid) : to->lid;
+  const Json json = way_json(core.fabric, *from, *to, lid);
   answer_text(core, std::move(irp),
               json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
 }

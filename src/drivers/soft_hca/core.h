@@ -119,6 +119,10 @@ struct Core {
   std::function<void(const fabric::KeyViolation& violation, const fabric::Port& at)>
       on_key_violation;
 
+  // The process of a session is over, and what it was in the middle of in the queues is repaired;
+  // its slot has no successor yet.
+  std::function<void(std::uint64_t session, std::uint32_t slot)> on_process_ended;
+
   Later later;  // last: what it still holds may use everything above
 };
 

@@ -9,6 +9,8 @@
 #include "drivers/test/generated_part_test.h"
 #include "drivers/trace/code_name.h"
 #include "io/wait.h"
+#include "verbs/control_sm.h"
+#include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
@@ -163,9 +165,10 @@ bool is_known(Process& p, io::FileObject& file, std::uint32_t code) {
 
 TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
   // Codes that softibd answers itself, and codes that are no DeviceControl.
-  static constexpr Code kOthers[] = {Code::Ping,   Code::Shutdown,   Code::Keep,
-                                     Code::Open,   Code::Close,      Code::OpenRdmaCm,
-                                     Code::RdmaCm, Code::OpenMailbox};
+  static constexpr Code kOthers[] = {
+      Code::Ping,   Code::Shutdown,    Code::Keep,
+      Code::Open,   Code::Close,       Code::OpenRdmaCm,
+      Code::RdmaCm, Code::OpenMailbox, static_cast<Code>(verbs::control::SmCode::Sm)};
   constexpr std::uint32_t kMoreThanThereAre = 256;
   MatrixWorld w;
   for (std::uint32_t code = 0; code < kMoreThanThereAre; ++code) {
@@ -176,6 +179,7 @@ TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
       });
     };
     const bool is_other =
+        verbs::control::is_stream(code) ||  // of the stream service
         std::find(std::begin(kOthers), std::end(kOthers), Code{code}) != std::end(kOthers);
     const bool is_code = std::string_view(code_name(code)) != "an unknown request";
     // Of tools that look at the subnet: no HCA is in it.

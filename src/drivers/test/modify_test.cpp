@@ -273,6 +273,32 @@ TEST(Quiescence, OneThatIsStoppedHoldsUpItsPeerAndNobodyElse) {
   EXPECT_TRUE(waits->done);
 }
 
+// The stopped client is in a section of a stream: it names a queue pair that is softibd's.
+TEST(Quiescence, OneThatIsStoppedInAStreamHoldsUpTheOwnersOfTheStreamOnly) {
+  Bench b;
+  Pair pair(b);
+  pair.connect();
+  Process stopped(b, 13, "node0");
+  Process other(b, 14, "node0");
+  const std::uint32_t region = other.good(other.mr(other.pd()));
+  b.arena()
+      .slot(stopped.attach.slot)
+      ->threads[0]
+      .sequence.store(1 | hca::executing::queue_pair(control::index_of(pair.left_made.handle)));
+  const auto request = other.begin(Code::DeregMr, IndexIn{region, 0});
+  EXPECT_TRUE(request->done);
+  hca::begin_use(*b.arena().qp(control::index_of(pair.left_made.handle)));
+  const auto waits = pair.left.begin(Code::DestroyQp, IndexIn{pair.left_made.handle, 0});
+  const auto waits_too = pair.right.begin(Code::DestroyCq, IndexIn{pair.right.cq(), 0});
+  b.executor.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(waits->done);
+  EXPECT_FALSE(waits_too->done);
+  b.arena().slot(stopped.attach.slot)->threads[0].sequence.store(2);
+  b.executor.advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(waits->done);
+  EXPECT_TRUE(waits_too->done);
+}
+
 TEST(Quiescence, ASecondProducerWaitsUntilTheFirstTakesTheLock) {
   Bench b;
   Process p(b, 11, "node0");

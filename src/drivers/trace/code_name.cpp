@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/trace/code_name.h"
 
+#include "verbs/control_sm.h"
+#include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
 
 #include <algorithm>
@@ -26,12 +28,29 @@ const char* topology_code_name(verbs::control::TopologyCode code) {
   return "an unknown request";
 }
 
+const char* stream_code_name(verbs::control::StreamCode code) {
+  using verbs::control::StreamCode;
+  switch (code) {
+    case StreamCode::Listen: return "StreamListen";
+    case StreamCode::Unlisten: return "StreamUnlisten";
+    case StreamCode::Connect: return "StreamConnect";
+    case StreamCode::Accept: return "StreamAccept";
+    case StreamCode::Open: return "StreamOpen";
+    case StreamCode::Grow: return "StreamGrow";
+  }
+  return "an unknown request";
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): a table
 const char* code_name(std::uint32_t code) {
   if (verbs::control::is_topology(code)) {
     return topology_code_name(static_cast<verbs::control::TopologyCode>(code));
+  }
+  if (verbs::control::is_sm(code)) return "Sm";
+  if (verbs::control::is_stream(code)) {
+    return stream_code_name(static_cast<verbs::control::StreamCode>(code));
   }
   switch (static_cast<Code>(code)) {
     case Code::Ping: return "Ping";

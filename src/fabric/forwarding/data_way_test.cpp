@@ -50,6 +50,22 @@ TEST(DataWay, LeadsThroughTheTablesFromPortToPort) {
   }
 }
 
+// Several LIDs of a port would be of no use if one cable were part of all their ways.
+TEST(DataWay, TheLidsOfAPortHaveWaysOverDifferentSpines) {
+  Tree t;
+  constexpr std::uint16_t kLid = 0x100;
+  Port& to = t.port_of_node(t.last());
+  t.graph().take_lid(to, kLid, 1);
+  mark_stale(t.fabric, to);
+  const DataWay one = find_data_way(t.graph(), t.port_of_node(0), kLid, 0xffff);
+  const DataWay other = find_data_way(t.graph(), t.port_of_node(0), kLid + 1, 0xffff);
+  ASSERT_EQ(one.end, &to);
+  ASSERT_EQ(other.end, &to);
+  EXPECT_NE(one.ports[3], other.ports[3]);
+  EXPECT_EQ(t.graph().find_port(kLid + 1), &to);
+  EXPECT_EQ(t.graph().find_port(kLid + 2), nullptr);
+}
+
 TEST(DataWay, ToItselfPassesNoPort) {
   Tree t;
   const DataWay way = t.way(0, 0);
@@ -104,7 +120,8 @@ TEST(DataWay, SwitchesThatEnforcePartitionsDropOtherKeys) {
     EXPECT_EQ(t.way(0, t.last(), 0x8006).stop_at, t.graph().index_of(port));
     EXPECT_EQ(t.way(0, t.last(), 0x0005).stop, Cause::None) << "a limited member";
     port.pkeys = {0x0005};
-    EXPECT_EQ(t.way(0, t.last(), 0x0005).stop, Cause::WayPartition) << "two limited members";
+    EXPECT_EQ(t.way(0, t.last(), 0x0005).stop, Cause::None)
+        << "two limited members: the receiver drops it";
     port.settings.enforcement = 0;
   }
 }

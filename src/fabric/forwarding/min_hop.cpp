@@ -84,11 +84,10 @@ void fill_by_fewest_hops(Graph& graph, const Element& element) {
   Switch& tables = graph.switch_of(element);
   tables.linear.clear();
   tables.facts.linear_top = 0;
-  const auto set = [&](const Port& end, std::uint8_t out) {
-    for (std::uint32_t lid = end.lid; lid < end.lid + (1u << end.lmc); ++lid) {
-      tables.set_linear(lid, out);
-      tables.facts.linear_top = std::max(tables.facts.linear_top, static_cast<std::uint16_t>(lid));
-    }
+  const auto set = [&](const Port& end, std::uint32_t path, std::uint8_t out) {
+    const std::uint32_t lid = end.lid + path;
+    tables.set_linear(lid, out);
+    tables.facts.linear_top = std::max(tables.facts.linear_top, static_cast<std::uint16_t>(lid));
   };
   for (std::uint32_t i = 0; i < graph.port_count(); ++i) {
     const Port& end = *graph.port(i);
@@ -96,11 +95,13 @@ void fill_by_fewest_hops(Graph& graph, const Element& element) {
     const Port* at = &end;  // where it is joined to the switches
     if (!graph.element_of(end).is_switch()) at = graph.peer_of(end);
     if (at == nullptr || !graph.element_of(*at).is_switch()) continue;
-    if (at->element == own) {
-      set(end, static_cast<std::uint8_t>(at->number));
-    } else if (const std::uint8_t out = pick(search.of(at->element).first, end.lid);
-               out != kNoPort) {
-      set(end, out);
+    // The LIDs of a port begin with different cables, as far as there are some.
+    for (std::uint32_t path = 0; path < 1u << end.lmc; ++path) {
+      const std::uint32_t turn = (end.lid >> end.lmc) + path;
+      const bool is_here = at->element == own;
+      const std::uint8_t out = is_here ? static_cast<std::uint8_t>(at->number)
+                                       : pick(search.of(at->element).first, turn);
+      if (out != kNoPort) set(end, path, out);
     }
   }
 }

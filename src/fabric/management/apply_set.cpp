@@ -161,7 +161,7 @@ void Setter::state(Port& port, const PortInfo& info) {
 
 void Setter::switch_info() {
   const auto info = read<mad::SwitchInfo>(data_);
-  mad::SwitchFacts& facts = fresh_tables(graph_, element_).facts;
+  mad::SwitchFacts& facts = tables_to_set(fabric_, element_).facts;
   const bool is_other = facts.linear_top != info.linear_top ||
                         facts.multicast_primary != info.multicast_primary ||
                         facts.multicast_not_primary != info.multicast_not_primary;
@@ -222,7 +222,7 @@ void Setter::arbitration() {
 }
 
 void Setter::linear() {
-  Switch& tables = fresh_tables(graph_, element_);
+  Switch& tables = tables_to_set(fabric_, element_);
   const std::size_t first = std::size_t{modifier_} * data_.size();
   bool is_other = false;
   for (std::size_t i = 0; i < data_.size(); ++i) {

@@ -74,7 +74,7 @@ std::optional<mad::PortFacts> ElementView::port(std::uint32_t number) const {
 
 std::optional<mad::SwitchFacts> ElementView::forwarding() const {
   if (!element_.is_switch()) return std::nullopt;
-  return fresh_tables(graph_, element_).facts;
+  return graph_.switch_of(element_).facts;
 }
 
 mad::SmpData ElementView::guids(std::uint32_t number, std::uint32_t block) const {

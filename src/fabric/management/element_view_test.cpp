@@ -82,6 +82,15 @@ TEST(ElementView, AnotherPortOfASwitchHasItsGuidAndNoAddress) {
   EXPECT_EQ(info.physical_down_default >> 4, kPolling);
 }
 
+// OpenSM wants it of those ports only that say so.
+TEST(ElementView, PortsSayThatTheirClientsReregister) {
+  constexpr std::uint32_t kClientReregistration = 1u << 25;
+  const Graph graph = switch_and_adapter();
+  const Port& port = graph.ports_of(*graph.find_element(0x300))[0];
+  const auto info = get<mad::PortInfo>(graph, port, mad::smp_attribute::kPortInfo);
+  EXPECT_NE(info.capability_mask & kClientReregistration, 0u);
+}
+
 // OpenSM writes no tables to a port that does not say that it has them.
 TEST(ElementView, PortsSayThatTheyHaveTablesOfServiceLevels) {
   constexpr std::uint32_t kSlMapping = 1u << 6;

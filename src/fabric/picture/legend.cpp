@@ -66,7 +66,7 @@ Legend legend_of(const Picture& picture, bool all) {
   legend.item(
       "<g class=\"errors\"><path class=\"bang\" fill-rule=\"evenodd\" "
       "d=\"M17 -7l7 12h-14zm-.8 4v4h1.6v-4zm0 5v1.6h1.6v-1.6z\"/></g>",
-      "errors were counted");
+      picture.is_live ? "errors of the last 10 s" : "errors were counted");
   if (!picture.route_text.empty()) {
     legend.item("<path class=\"halo\" d=\"M0 0H34\"/>", picture.route_text);
   }

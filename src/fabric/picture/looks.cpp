@@ -27,11 +27,14 @@ struct Ends {
   const ShownPort* pb;  // nullptr on the ideal network
   LinkState state() const { return pb == nullptr ? pa->state : std::max(pa->state, pb->state); }
   // A counter that one of the ends has not counted stands in the other one's.
-  std::uint64_t data() const { return pb == nullptr ? pa->data : std::max(pa->data, pb->data); }
+  std::uint64_t data() const {
+    return pb == nullptr ? pa->data() : std::max(pa->data(), pb->data());
+  }
   std::uint64_t packets() const {
-    return pb == nullptr ? pa->packets : std::max(pa->packets, pb->packets);
+    return pb == nullptr ? pa->packets() : std::max(pa->packets(), pb->packets());
   }
   std::uint64_t errors() const { return pa->errors + (pb == nullptr ? 0 : pb->errors); }
+  bool has_errors() const { return pa->has_errors || (pb != nullptr && pb->has_errors); }
 };
 
 Ends ends_of(const ShownSubnet& subnet, const TopologyEnd& end) {
@@ -100,6 +103,7 @@ void refresh_line(Picture& picture, const ShownSubnet& subnet, Line& line) {
   line.state = LinkState::Active;
   line.counts = {};
   line.data = line.packets = line.errors = 0;
+  line.has_errors = false;
   for (const TopologyEnd& cable : line.cables) {
     const Ends ends = ends_of(subnet, cable);
     const LinkState state = ends.state();
@@ -108,6 +112,7 @@ void refresh_line(Picture& picture, const ShownSubnet& subnet, Line& line) {
     line.data = std::max(line.data, ends.data());
     line.packets = std::max(line.packets, ends.packets());
     line.errors += ends.errors();
+    line.has_errors = line.has_errors || ends.has_errors();
     if (!ends.pa->rate.empty() && ends.pb != nullptr) rates.insert(ends.pa->rate);
   }
   line.note = note_of(line, rates, picture.usual_rate);
@@ -328,6 +333,16 @@ const char* link_state_name(LinkState state) {
   return "down";
 }
 
+std::string troubles_text(const ShownPort& port) {
+  std::string text;
+  for (const ShownTrouble& trouble : port.troubles) {
+    std::string words = trouble.name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words, trouble.count);
+  }
+  return text;
+}
+
 void refresh(Picture& picture, const ShownSubnet& subnet) {
   picture.usual_rate = usual_rate_of(subnet);
   picture.hottest = 0;
@@ -340,7 +355,7 @@ void refresh(Picture& picture, const ShownSubnet& subnet) {
     }
     for (const std::uint32_t member : box.members) {
       for (const ShownPort& port : subnet.elements[member].ports) {
-        box.has_errors = box.has_errors || port.errors != 0;
+        box.has_errors = box.has_errors || port.has_errors;
       }
     }
   }

@@ -148,8 +148,9 @@ void tell_folded(Picture& picture, const ShownSubnet& subnet) {
 
 }  // namespace
 
-Picture make_picture(const ShownSubnet& subnet, bool keeps_room, const FoldingLimits& limits) {
+Picture make_picture(const ShownSubnet& subnet, bool is_live, const FoldingLimits& limits) {
   Picture picture;
+  picture.is_live = is_live;
   const Levels levels = levels_of(subnet);
   const Folding folding = fold(subnet, levels, limits);
   picture.has_levels = levels.are_levels;
@@ -162,10 +163,9 @@ Picture make_picture(const ShownSubnet& subnet, bool keeps_room, const FoldingLi
     box.is_ideal = box.is_ideal || subnet.elements[i].is_ideal;
   }
   picture.lies = picture.has_levels && has_wide_level(picture);
-  picture.has_programs = keeps_room || std::any_of(subnet.elements.begin(), subnet.elements.end(),
-                                                   [](const ShownElement& element) {
-                                                     return !element.programs.empty();
-                                                   });
+  picture.has_programs =
+      is_live || std::any_of(subnet.elements.begin(), subnet.elements.end(),
+                             [](const ShownElement& element) { return !element.programs.empty(); });
   make_lines(picture, subnet, folding.box);
   number_ports(picture, subnet);
   refresh(picture, subnet);

@@ -49,6 +49,7 @@ struct Line {
   std::uint64_t data = 0;  // of the cable with the most
   std::uint64_t packets = 0;
   std::uint64_t errors = 0;
+  bool has_errors = false;             // of one of its ports, worth a warning
   std::uint32_t hop = 0;               // of the route, from 1; 0: not on it
   bool is_hop_upwards = false;         // the packet goes from `lower` to `upper`
   double load = 0;                     // data, from 0 to 1, of that of the hottest line
@@ -63,6 +64,7 @@ struct Picture {
   bool has_levels = false;
   bool lies = false;                // levels run from left to right, not from top to bottom
   bool has_programs = false;        // boxes of adapters have a line for their programs
+  bool is_live = false;             // refreshed while somebody looks at it
   std::vector<std::string> folded;  // sentences: what shares boxes
   std::string summary;
   std::string usual_rate;
@@ -74,8 +76,8 @@ struct Picture {
 // Less data than this on the hottest line is that of management, and makes no line thicker.
 inline constexpr std::uint64_t kLeastHot = 16384;  // 64 KiB
 
-// `keeps_room`: programs may come, though none is there.
-Picture make_picture(const ShownSubnet& subnet, bool keeps_room = false,
+// `is_live`: it keeps room for programs that come.
+Picture make_picture(const ShownSubnet& subnet, bool is_live = false,
                      const FoldingLimits& limits = {});
 // `subnet` has the same elements and cables.
 void refresh(Picture& picture, const ShownSubnet& subnet);

@@ -76,6 +76,7 @@ TEST(Picture, WhatIsFoldedSaysHowManyAreNotWell) {
   ShownSubnet subnet = shown_preset("fat-tree:levels=2,ports=36");
   set_link(subnet, {place_of(subnet, "node40"), 1}, LinkState::Down);
   subnet.elements[place_of(subnet, "node41")].ports[0].errors = 5;
+  subnet.elements[place_of(subnet, "node41")].ports[0].has_errors = true;
   const Picture picture = make_picture(subnet);
   const auto box = std::find_if(picture.boxes.begin(), picture.boxes.end(),
                                 [](const Box& one) { return one.has_errors; });
@@ -91,13 +92,13 @@ TEST(Picture, WhatIsFoldedSaysHowManyAreNotWell) {
 
 TEST(Picture, LinesAreThickerWithMoreData) {
   ShownSubnet subnet = shown_preset("star:3");
-  subnet.elements[0].ports[0].data = 4 * kLeastHot;
-  subnet.elements[1].ports[0].data = kLeastHot;
+  subnet.elements[0].ports[0].sent.data = 4 * kLeastHot;
+  subnet.elements[1].ports[0].received.data = kLeastHot;
   Picture picture = make_picture(subnet);
   EXPECT_DOUBLE_EQ(line_at(picture, subnet, "switch-0", 1).load, 1);
   EXPECT_DOUBLE_EQ(line_at(picture, subnet, "switch-0", 2).load, 0.5);
   EXPECT_DOUBLE_EQ(line_at(picture, subnet, "switch-0", 3).load, 0);
-  subnet.elements[0].ports[0].data = subnet.elements[1].ports[0].data = 100;
+  subnet.elements[0].ports[0].sent.data = subnet.elements[1].ports[0].received.data = 100;
   refresh(picture, subnet);
   EXPECT_DOUBLE_EQ(line_at(picture, subnet, "switch-0", 1).load, 0) << "MADs only";
 }

@@ -18,6 +18,21 @@ namespace ib::fabric {
 enum class LinkState : std::uint8_t { Active, Armed, Init, Down };
 inline constexpr std::size_t kLinkStates = 4;
 
+struct ShownTraffic {
+  std::uint64_t data = 0;  // in units of 4 bytes, headers included
+  std::uint64_t packets = 0;
+  std::uint64_t unicast = 0;  // packets
+  std::uint64_t multicast = 0;
+  bool operator==(const ShownTraffic&) const = default;
+};
+
+// A counter that is not 0 and counts no traffic.
+struct ShownTrouble {
+  std::string name;  // "symbol_errors"
+  std::uint64_t count = 0;
+  bool operator==(const ShownTrouble&) const = default;
+};
+
 struct ShownPort {
   std::uint32_t number = 1;
   LinkState state = LinkState::Down;
@@ -25,10 +40,13 @@ struct ShownPort {
   std::string rate;               // "4xEDR"
   std::uint32_t peer = kNoIndex;  // the element at the other end of its cable
   std::uint32_t peer_port = 0;
-  std::uint64_t data = 0;  // sent and received, in units of 4 bytes
-  std::uint64_t packets = 0;
-  std::uint64_t errors = 0;  // all kinds together
-  std::string error_text;    // "symbol errors 5, discards 1"
+  ShownTraffic sent, received;
+  std::vector<ShownTrouble> troubles;
+  std::uint64_t errors = 0;  // of the troubles, but for what follows when a link goes down
+  bool has_errors = false;   // that are worth a warning
+
+  std::uint64_t data() const { return sent.data + received.data; }
+  std::uint64_t packets() const { return sent.packets + received.packets; }
   bool operator==(const ShownPort&) const = default;
 };
 
@@ -46,6 +64,7 @@ struct ShownElement {
   std::uint32_t lid = 0;               // of a switch
   std::string name;                    // NodeDescription
   std::string node;                    // of an adapter
+  std::string hca;                     // its name on the node
   std::vector<ShownProgram> programs;  // that run on the node
   std::vector<ShownPort> ports;        // without port 0 of a switch
 
@@ -66,5 +85,7 @@ struct ShownSubnet {
 };
 
 const char* link_state_name(LinkState state);
+// "symbol errors 5, transmit discards 1"
+std::string troubles_text(const ShownPort& port);
 
 }  // namespace ib::fabric

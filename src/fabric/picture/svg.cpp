@@ -63,7 +63,7 @@ class SvgWriter {
     for (std::size_t i = 0; i < picture_.lines.size(); ++i) order.push_back(i);
     const auto rank = [this](std::size_t i) {
       const Line& line = picture_.lines[i];
-      return std::pair(line.hop != 0 || line.errors != 0, line.state);
+      return std::pair(line.hop != 0 || line.has_errors, line.state);
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
@@ -88,7 +88,7 @@ class SvgWriter {
   // Of each line, above the boxes: what is not usual about it.
   void write_marks(std::size_t number) {
     const Line& line = picture_.lines[number];
-    const bool has_any = line.state == LinkState::Down || line.errors != 0 || !line.note.empty();
+    const bool has_any = line.state == LinkState::Down || line.has_errors || !line.note.empty();
     if (!is_page_ && !has_any && line.hop == 0) return;
     const Wire& wire = wires_[number];
     put("<g class=\"{}\" id=\"m{}\">", line_class(line), number);
@@ -98,7 +98,7 @@ class SvgWriter {
       put("<path class=\"cross\" d=\"M{:.1f} {:.1f}l10 10m0 -10l-10 10\"/>", mark.x - 5,
           mark.y - 5);
     }
-    if (is_page_ || line.errors != 0) write_bang({mark.x - 12, mark.y});
+    if (is_page_ || line.has_errors) write_bang({mark.x - 12, mark.y});
     if (is_page_ || !line.note.empty()) {
       put("<text class=\"note\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", mark.x + 8, mark.y - 5,
           xml_text(line.note));
@@ -107,7 +107,7 @@ class SvgWriter {
     out_ += "</g>\n";
   }
 
-  // A triangle with a gap: errors were counted.
+  // A triangle with a gap: a port has errors.
   void write_bang(Point at) {
     put("<path class=\"bang\" fill-rule=\"evenodd\" "
         "d=\"M{:.1f} {:.1f}l7 12h-14zm-.8 4v4h1.6v-4zm0 5v1.6h1.6v-1.6z\"/>",
@@ -213,7 +213,7 @@ std::string box_class(const Box& box) {
 }
 
 std::string line_class(const Line& line) {
-  return fmt::format("line {}{}{}", link_state_name(line.state), line.errors != 0 ? " errors" : "",
+  return fmt::format("line {}{}{}", link_state_name(line.state), line.has_errors ? " errors" : "",
                      line.hop != 0 ? " hop" : "");
 }
 

@@ -336,6 +336,20 @@ TEST(Quiescence, ARequestOfAConnectedQueuePairHoldsUpItsPeerAndItsOwnProcessOnly
   }
 }
 
+// A stream: queue pairs of softibd's client, with which any process works.
+TEST(Quiescence, ARequestOfAnothersConnectedQueuePairHoldsUpItsTwoProcessesAndThePoster) {
+  BenchArena memory;
+  const Arena& arena = memory.arena();
+  connect_pair(arena, verbs::QpType::Rc);
+  arena.qp(7)->id.owner_slot = 2;
+  arena.qp(9)->id.owner_slot = 3;
+  for (const std::uint32_t qp : {7u, 9u}) {
+    arena.slot(1)->threads[3].sequence.store(7 | executing::queue_pair(qp));
+    for (const std::uint32_t owner : {1u, 2u, 3u, kAnyOwner}) EXPECT_TRUE(waits(arena, owner));
+    for (const std::uint32_t owner : {0u, 4u}) EXPECT_FALSE(waits(arena, owner)) << owner;
+  }
+}
+
 TEST(Quiescence, OtherRequestsHoldUpAllAndOwnWorkItsOwnProcess) {
   BenchArena memory;
   const Arena& arena = memory.arena();

@@ -23,14 +23,16 @@ namespace ib::hca {
 // Whether a thread of the process in slot `poster`, whose word is `sequence`, may touch objects of
 // the process in slot `owner`. A connected queue pair reaches its own process and that of its
 // peer; both stay what they are until their posters have left
-// (drivers/soft_hca/objects/qp_modify.cpp).
+// (drivers/soft_hca/objects/qp_modify.cpp). So it is with one that belongs to another process than
+// the poster (streams/section.h): its owner waits for that poster before it gives the entry away.
+// A poster that finds the entry given away already touches nothing.
 inline bool may_touch(const Arena& arena, std::uint32_t poster, std::uint64_t sequence,
                       std::uint32_t owner) {
   if (owner == kAnyOwner || poster == owner) return true;
   const std::uint64_t what = sequence & ~executing::kCount;
   if (what == executing::kOwn) return false;
   const QpEntry* qp = arena.qp(executing::queue_pair_of(sequence));
-  if (what == executing::kAnything || qp == nullptr || qp->id.owner_slot != poster) return true;
+  if (what == executing::kAnything || qp == nullptr || qp->id.owner_slot == owner) return true;
   const verbs::QpType type = qp->id.type;
   const bool one_peer = type == verbs::QpType::Rc || type == verbs::QpType::Uc;
   const QpEntry* peer = one_peer ? arena.qp(qp_index(qp->connection.dest_qpn)) : nullptr;

@@ -53,6 +53,23 @@ Status Requester::post(const SendWqe& wqe, Way way) {
   return Status::Ok;
 }
 
+Requester::Tried Requester::try_now(const SendWqe& wqe) {
+  const auto state = own_.id.state.load(std::memory_order_acquire);
+  if (state == QpState::Sqd) return {Tried::NotNow, Cause::None};
+  if (state != QpState::Rts) return {Tried::Failed, Cause::QpFlushed};
+  transfer_.begin_call();
+  const Outcome outcome = execute(wqe);
+  if (outcome.kind == Outcome::Kind::Wait) {
+    forget_head();
+    responder_.fire_due();
+    return {Tried::NotNow, outcome.cause};
+  }
+  finish(wqe, 0, outcome);
+  responder_.fire_due();
+  if (outcome.kind == Outcome::Kind::Fail) return {Tried::Failed, outcome.cause};
+  return {};
+}
+
 Requester::Progress Requester::progress(std::uint32_t most) {
   transfer_.begin_call();
   for (; waiting() && most > 0; --most) {
@@ -116,6 +133,11 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   own_.requester.blocked.store(Cause::None, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     responder_.forget_receive();
+    // Here, since a message that waits is tried several times.
+    if (verbs::is_datagram(config_.type) && transfer_.way != nullptr) {
+      const auto bytes = static_cast<std::uint32_t>(payload_of(wqe));  // of one packet
+      count_on_way(plane_.arena(), own_, wqe, bytes, *transfer_.way);
+    }
     const bool dropped = result.kind == Outcome::Kind::Dropped;
     if (dropped) {
       reports_.dropped(wqe, result, peer_number(wqe));
@@ -187,6 +209,17 @@ void Requester::reset() {
   took_error_ = false;
 }
 
+namespace {
+
+// A port has as many LIDs as its LMC says; path bits beyond those do not count [IBA1 4.1.3].
+std::uint16_t source_lid(const Arena& arena, const QpEntry& own, const verbs::AddressVector& av) {
+  const std::uint16_t base = own.id.lid;
+  const auto wanted = static_cast<std::uint16_t>(base + av.src_path_bits);
+  return wanted != base && arena.port_with_lid(wanted) == own.id.port ? wanted : base;
+}
+
+}  // namespace
+
 Arrival Requester::arrival_of(const SendWqe& wqe) const {
   Arrival arrival;
   arrival.service = config_.type;
@@ -203,7 +236,7 @@ Arrival Requester::arrival_of(const SendWqe& wqe) const {
   if (!verbs::is_datagram(config_.type)) return arrival;
   arrival.is_global = wqe.av.is_global != 0;
   arrival.sl = wqe.av.sl;
-  arrival.path_bits = wqe.av.src_path_bits;
+  arrival.source_lid = source_lid(plane_.arena(), own_, wqe.av);
   return arrival;
 }
 

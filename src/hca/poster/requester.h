@@ -32,6 +32,14 @@ class Requester {
   FastPath& fast_path() { return fast_path_; }
   // Begins to fetch the line that the next request probably writes first (next_lines.h).
   void announce() const { fast_path_.next_lines().prefetch(); }
+  // For queue pairs that several processes send from in turn (streams/): executes a request now, or
+  // not at all. NotNow leaves nothing behind at either end, and `cause` says what it would wait
+  // for. There is no completion, of failed ones neither; those leave the queue pair in Error.
+  struct Tried {
+    enum Kind : std::uint8_t { Done, NotNow, Failed } kind = Done;
+    Cause cause = Cause::None;
+  };
+  Tried try_now(const SendWqe& wqe);
   // Runs what waits, at most `most` requests, so that queue pairs can take turns. Waits: see
   // wake_at; More: only because of `most`.
   enum class Progress : std::uint32_t { Idle, Waits, More };

@@ -23,7 +23,6 @@ struct Arrival {
   // Datagrams:
   bool is_global = false;  // has a GRH
   std::uint8_t sl = 0;
-  std::uint8_t path_bits = 0;
   std::uint16_t pkey_index = 0;  // in the table of the port that gets it
 };
 

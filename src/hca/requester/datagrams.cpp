@@ -42,6 +42,15 @@ QpEntry* target_of(const Attempt& a, std::uint32_t index) {
   return verbs::is_special(target->id.type) == special ? target : nullptr;
 }
 
+// Which of the LIDs of its port a packet came to; 0 for one to a group, or without a LID.
+std::uint8_t path_bits_of(const Attempt& a, const QpEntry& target) {
+  const std::uint16_t lid = a.wqe.av.dlid;
+  const std::uint16_t base = target.id.lid;
+  constexpr std::uint16_t kMost = 1u << 7;  // LMC 7
+  const bool is_one = a.wqe.remote_qpn != kMulticastQpn && base != 0 && lid > base;
+  return is_one && lid - base < kMost ? static_cast<std::uint8_t>(lid - base) : std::uint8_t{0};
+}
+
 // The completion of the held receive, if all goes well.
 void describe_datagram(const Attempt& a, const Peer& peer, std::uint64_t total, Cqe& cqe) {
   describe_receive(a.arrival, peer.qpn, WcOpcode::Recv, static_cast<std::uint32_t>(total), cqe);
@@ -49,7 +58,7 @@ void describe_datagram(const Attempt& a, const Peer& peer, std::uint64_t total, 
   cqe.srq = a.responder.receive().srq;
   cqe.pkey_index = a.arrival.pkey_index;
   cqe.sl = a.arrival.sl;
-  cqe.path_bits = a.arrival.path_bits;
+  cqe.path_bits = path_bits_of(a, *peer.entry);
   if (a.arrival.is_global) cqe.flags |= verbs::wc_flag::kGrh;
 }
 
@@ -196,11 +205,9 @@ Outcome send_to_port(Attempt& a, std::uint32_t port, std::uint32_t bytes,
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
 }
 
-// Whether ports on the way have seen the packet: it was sent, and is not one that a port in the
-// middle drops. Those pass some of the ports only, and are counted nowhere.
-bool has_passed(const Outcome& sent) {
-  const bool is_over = sent.is_done() || sent.kind == Outcome::Kind::Dropped;
-  return is_over && sent.cause != Cause::WayLane && sent.cause != Cause::WayMtu;
+// A packet that a port in the middle drops passes some of the ports only, and is counted nowhere.
+bool comes_to_its_port(const Outcome& sent) {
+  return sent.cause != Cause::WayLane && sent.cause != Cause::WayMtu;
 }
 
 Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
@@ -208,15 +215,14 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
   const DatagramWay way = way_to_one(a, from, bytes);
   const Outcome sent =
       way.outcome.is_done() ? send_to_port(a, way.port, bytes, pieces) : way.outcome;
-  if (way.entry != nullptr && has_passed(sent)) {
-    count_on_way(a.plane.arena(), a.own, a.wqe, bytes, *way.entry);
-  }
+  a.transfer.way = comes_to_its_port(sent) ? way.entry : nullptr;
   return sent;
 }
 
 }  // namespace
 
 Outcome send_datagram(Attempt& a) {
+  a.transfer.way = nullptr;
   LocalPieces& pieces = a.pieces;
   RouteHeader header{};
   // Room for the header in front; what it holds is decided below.

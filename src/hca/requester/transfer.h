@@ -7,12 +7,16 @@
 
 namespace ib::hca {
 
+struct WayEntry;
+
 struct Transfer {
   // The most that one post or progress call moves before it lets the application run on.
   static constexpr std::uint64_t kBudgetBytes = 8ull << 20;
 
   std::uint64_t moved = 0;   // bytes already at the other side
   std::uint64_t budget = 0;  // bytes that this call may still move
+  // Of a datagram that goes through switches to the port of its receiver: counts it at its end.
+  WayEntry* way = nullptr;
 
   void begin_call() { budget = kBudgetBytes; }
   // Takes the next step of the rest. Returns false if the budget is spent and the rest is for

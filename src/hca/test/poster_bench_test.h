@@ -98,7 +98,7 @@ class BenchFile final : public ArenaFile {
 // Device memory with `heap` bytes of heap; beyond it is nothing, and touching that is a crash.
 class BenchArena {
  public:
-  static constexpr std::uint64_t kHeapBytes = 4u << 20;
+  static constexpr std::uint64_t kHeapBytes = 16u << 20;
 
   BenchArena() : file_(place::kHeap + kHeapBytes) {
     void* space =

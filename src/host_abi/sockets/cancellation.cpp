@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/cancellation.h"
 
-#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/common/real_calls.h"
 #include "host_abi/sockets/sleepers.h"
 
 #include <pthread.h>

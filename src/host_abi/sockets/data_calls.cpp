@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc that move bytes.
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/time64.h"
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/held.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/switch.h"
-#include "host_abi/sockets/time64.h"
 
 #include <unistd.h>
 

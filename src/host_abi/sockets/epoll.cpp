@@ -3,13 +3,13 @@
 // has read or has met a full buffer since, or when there is more to report: at least the edges of
 // TCP, sometimes one too many, which a program must expect anyway.
 #include "host_abi/sockets/cancellation.h"
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/time64.h"
 #include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/table.h"
-#include "host_abi/sockets/time64.h"
 #include "host_abi/sockets/wait.h"
 
 #include <netinet/in.h>

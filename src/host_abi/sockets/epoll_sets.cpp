@@ -3,8 +3,8 @@
 // the same files. The calls themselves are in epoll.cpp.
 #include "host_abi/sockets/epoll_sets.h"
 
+#include "host_abi/sockets/common/real_calls.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
 
 #include <sys/eventfd.h>
 

@@ -3,7 +3,7 @@
 // descriptors, and of listeners the part that takes plain TCP; beside it stand the items below.
 #pragma once
 
-#include "host_abi/sockets/file_identity.h"
+#include "host_abi/sockets/common/file_identity.h"
 #include "host_abi/sockets/table.h"
 
 #include <sys/epoll.h>

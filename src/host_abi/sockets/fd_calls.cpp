@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The functions of libc about descriptors: the table follows them.
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/time64.h"
 #include "host_abi/sockets/held.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/table.h"
-#include "host_abi/sockets/time64.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/held.h"
 
-#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/stdio_streams.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -54,6 +55,10 @@ HeldConnection::HeldConnection(int fd) : Held(test_cancel(fd)) {
   }
   const State state = socket.state.load();
   if (state != State::Connected && state != State::Connecting) let_go();
+}
+
+bool is_connection(int fd) {
+  return static_cast<bool>(HeldConnection(fd));
 }
 
 }  // namespace ib::host_abi::sockets

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // poll() and select() over descriptors of both kinds.
 #include "host_abi/sockets/cancellation.h"
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/scratch.h"
+#include "host_abi/sockets/common/time64.h"
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
-#include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
-#include "host_abi/sockets/time64.h"
 #include "host_abi/sockets/wait.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/rdma.h"
 
-#include "host_abi/sockets/real_calls.h"
-#include "host_abi/sockets/streams.h"
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/sockets/table.h"
 
 #include <dlfcn.h>
@@ -22,9 +22,6 @@ namespace {
 enum class Library : int { NotTried, Loaded, Absent };
 
 constinit std::atomic<Library> library{Library::NotTried};
-// Relaxed: they change while a process has one thread, at its start or as the child of a fork.
-constinit std::atomic<std::uint32_t> forks{0};
-constinit std::atomic<pid_t> own_pid{0};
 constinit pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 constinit Rdma functions{};
 
@@ -47,27 +44,6 @@ template <class Function>
 bool resolve(void* from, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(from, name));
   return function != nullptr;
-}
-
-// Some programs (nginx) clear their environment before the first connection.
-struct Variable {
-  const char* name;
-  char* value;
-};
-constinit Variable variables[] = {{"RDMAV_DRIVERS", nullptr},      {"SOFTIB_SOCKET", nullptr},
-                                  {"SOFTIB_NODE", nullptr},        {"SOFTIB_FABRIC", nullptr},
-                                  {"SOFTIB_RUNTIME_DIR", nullptr}, {"SOFTIB_MEMORY_PATH", nullptr}};
-
-void keep_variables() {
-  for (Variable& one : variables) {
-    if (const char* value = ::secure_getenv(one.name)) one.value = ::strdup(value);
-  }
-}
-
-void restore_variables() {
-  for (const Variable& one : variables) {
-    if (one.value != nullptr) ::setenv(one.name, one.value, 0);
-  }
 }
 
 // Addresses of the code of a library.
@@ -129,15 +105,10 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   loading = PTHREAD_MUTEX_INITIALIZER;
-  forks.fetch_add(1, std::memory_order_relaxed);
-  own_pid.store(::getpid(), std::memory_order_relaxed);
   if (library.load() == Library::Loaded) library.store(Library::Absent);
-  release_locks_of_parent();
 }
 
 [[gnu::constructor]] void start() {
-  keep_variables();
-  own_pid.store(::getpid(), std::memory_order_relaxed);
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -224,28 +195,8 @@ bool is_read_of_abort(const void* caller) {
   return aborting == Abort::HasPolled && libibverbs.has(caller);
 }
 
-WithoutSignals::WithoutSignals() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-WithoutSignals::~WithoutSignals() {
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
-std::uint32_t generation() {
-  return forks.load(std::memory_order_relaxed);
-}
-
-bool in_vfork_child() {
-  return ::getpid() != own_pid.load(std::memory_order_relaxed);
-}
-
-void say_once(bool& said, const char* text) {
-  if (said) return;
-  said = true;
-  static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
+void begin_as_child() {
+  release_locks_of_parent();
 }
 
 }  // namespace ib::host_abi::sockets

@@ -5,11 +5,12 @@
 // Their state belongs to the process that loaded them. A child of fork() gets plain TCP.
 #pragma once
 
+#include "host_abi/sockets/common/own_process.h"
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
@@ -85,26 +86,5 @@ class Inside {
 
 // A call from `address` is one of librdmacm's.
 bool is_in_librdmacm(const void* address);
-
-// No signal of the program's is handled while one exists: for calls after which librdmacm has a
-// thread more, so that this one takes no signals either.
-class WithoutSignals {
- public:
-  WithoutSignals();
-  ~WithoutSignals();
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// Counts fork(): differs between a parent and its child.
-std::uint32_t generation();
-// The process has called vfork() and is the child, which shares the parent's memory.
-bool in_vfork_child();
-
-// One line on standard error, once for each `said`.
-void say_once(bool& said, const char* text);
 
 }  // namespace ib::host_abi::sockets

@@ -7,8 +7,8 @@
 // one reads, counts get lost: bytes are overwritten before they are sent, or a wait has no end.
 #pragma once
 
+#include "host_abi/sockets/common/scratch.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/scratch.h"
 
 #include <poll.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/sockets/sleepers.h"
 
-#include "host_abi/sockets/file_identity.h"
-#include "host_abi/sockets/real_calls.h"
+#include "host_abi/sockets/common/file_identity.h"
+#include "host_abi/sockets/common/real_calls.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>

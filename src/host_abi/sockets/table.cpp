@@ -2,11 +2,11 @@
 #include "host_abi/sockets/table.h"
 
 #include "host_abi/sockets/closed_numbers.h"
+#include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/sockets/epoll_sets.h"
 #include "host_abi/sockets/rdma.h"
 #include "host_abi/sockets/rsocket_locks.h"
 #include "host_abi/sockets/sleepers.h"
-#include "host_abi/sockets/streams.h"
 #include "host_abi/sockets/switch.h"
 #include "host_abi/sockets/wait.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "host_abi/sockets/aside.h"
-#include "host_abi/sockets/file_identity.h"
+#include "host_abi/sockets/common/file_identity.h"
 
 #include <pthread.h>
 #include <sys/types.h>

@@ -3,11 +3,11 @@
 
 #include "host_abi/sockets/cancellation.h"
 #include "host_abi/sockets/closed_numbers.h"
+#include "host_abi/sockets/common/real_calls.h"
+#include "host_abi/sockets/common/scratch.h"
 #include "host_abi/sockets/data.h"
 #include "host_abi/sockets/rdma.h"
-#include "host_abi/sockets/real_calls.h"
 #include "host_abi/sockets/rsocket_locks.h"
-#include "host_abi/sockets/scratch.h"
 #include "host_abi/sockets/sleepers.h"
 #include "host_abi/sockets/switch.h"
 

@@ -50,6 +50,7 @@ void drain(Rmpp& rmpp, const Rmpp::Options& options, Instant now) {
   IB_ASSERT(rmpp.bytes() <= options.max_bytes);
   IB_ASSERT(rmpp.receptions() <= options.max_receptions);
   IB_ASSERT(rmpp.sends() <= options.max_sends);
+  IB_ASSERT(rmpp.sent_bytes() <= options.max_sent_bytes);
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.max_receptions = 6;
   options.max_receptions_per_peer = 3;
   options.max_sends = 4;
+  options.max_sent_bytes = 5000;
   options.max_lingering = 3;
   Rmpp rmpp(options);
   Instant now{std::chrono::seconds(1)};

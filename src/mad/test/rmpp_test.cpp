@@ -389,6 +389,24 @@ TEST_F(RmppTest, MessagesThatAreTooLongAreStopped) {
   expect_end(RmppType::Stop, RmppStatus::Resources);
 }
 
+TEST_F(RmppTest, MessagesThatAreSentHaveALimitTogether) {
+  rmpp = Rmpp({.max_sent_bytes = 1000});
+  const auto send = [&] {
+    return rmpp.send(kPeer, message_of(400, mgmt_class::kSubnAdm, method::kGetTableResp), false,
+                     now);
+  };
+  const auto first = send();
+  ASSERT_TRUE(first);
+  const std::size_t one = rmpp.sent_bytes();
+  EXPECT_GE(one, 400u);
+  ASSERT_TRUE(send());
+  EXPECT_EQ(send().error(), Status::LimitExceeded);
+  rmpp.cancel(*first);
+  (void)packets();
+  EXPECT_EQ(rmpp.sent_bytes(), one);
+  EXPECT_TRUE(send());
+}
+
 TEST_F(RmppTest, APeerHasAQuotaAndLeavesRoomForOthers) {
   rmpp = Rmpp({.max_bytes = 2000, .max_bytes_per_peer = 1000, .max_receptions_per_peer = 3});
   const auto begin = [&](std::uint16_t lid, std::uint64_t tid, std::uint32_t segment) {

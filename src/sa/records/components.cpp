@@ -9,6 +9,8 @@
 #include "sa/records/path_record.h"
 #include "sa/records/selector.h"
 #include "sa/records/service_record.h"
+#include "sa/records/subnet_records.h"
+#include "sa/records/table_records.h"
 
 #include <array>
 #include <iterator>
@@ -195,6 +197,71 @@ constexpr std::array kPortInfo{
 };
 static_assert(kPortInfo.size() == 58);
 
+constexpr std::array kLink{
+    Component{link_field::kFromLid},
+    Component{link_field::kFromPort},
+    Component{link_field::kToPort},
+    Component{link_field::kToLid},
+};
+
+// SwitchInfo starts at byte 4.
+constexpr std::array kSwitchInfo{
+    Component{{0, 0, 16}},   // LID
+    reserved(),              //
+    Component{{4, 0, 16}},   // LinearFDBCap
+    Component{{6, 0, 16}},   // RandomFDBCap
+    Component{{8, 0, 16}},   // MulticastFDBCap
+    Component{{10, 0, 16}},  // LinearFDBTop
+    Component{{12, 0, 8}},   // DefaultPort
+    Component{{13, 0, 8}},   // DefaultMulticastPrimaryPort
+    Component{{14, 0, 8}},   // DefaultMulticastNotPrimaryPort
+    Component{{15, 0, 5}},   // LifeTimeValue
+    Component{{15, 5, 1}},   // PortStateChange
+    Component{{15, 6, 2}},   // OptimizedSLtoVLMappingProgramming
+    Component{{16, 0, 16}},  // LIDsPerPort
+    Component{{18, 0, 16}},  // PartitionEnforcementCap
+    Component{{20, 0, 1}},   // InboundEnforcementCap
+    Component{{20, 1, 1}},   // OutboundEnforcementCap
+    Component{{20, 2, 1}},   // FilterRawInboundCap
+    Component{{20, 3, 1}},   // FilterRawOutboundCap
+    Component{{20, 4, 1}},   // EnhancedPort0
+    reserved(),              //
+    Component{{22, 0, 16}},  // MulticastFDBTop
+};
+
+constexpr std::array kSmInfo{
+    Component{sm_info_field::kLid},
+    reserved(),
+    Component{sm_info_field::kGuid},
+    Component{sm_info_field::kSmKey, Compare::Ignored},  // nobody is told whether he guessed it
+    Component{sm_info_field::kActivity},
+    Component{sm_info_field::kPriority},
+    Component{sm_info_field::kState},
+};
+
+constexpr std::array kGuidInfo = [] {
+  std::array<Component, 4 + mad::kGuidsPerBlock> all{
+      Component{table_field::kLid}, Component{table_field::kGuidBlock}, reserved(), reserved()};
+  for (std::uint16_t i = 0; i < mad::kGuidsPerBlock; ++i) {
+    all[4 + i].field = whole(static_cast<std::uint16_t>(table_field::kBlock.byte + 8 * i), 8);
+  }
+  return all;
+}();
+
+// Of the tables that follow, only the names of the blocks are compared.
+constexpr std::array kPkeyTable{Component{table_field::kLid}, Component{table_field::kPkeyBlock},
+                                Component{table_field::kPkeyPort}};
+constexpr std::array kSlToVl{Component{table_field::kLid}, Component{table_field::kSlToVlIn},
+                             Component{table_field::kSlToVlOut}};
+constexpr std::array kVlArbitration{Component{table_field::kLid},
+                                    Component{table_field::kArbitrationPort},
+                                    Component{table_field::kArbitrationBlock}};
+constexpr std::array kLinearForwarding{Component{table_field::kLid},
+                                       Component{table_field::kLinearBlock}};
+constexpr std::array kMulticastForwarding{Component{table_field::kLid},
+                                          Component{table_field::kMulticastPosition}, reserved(),
+                                          Component{table_field::kMulticastBlock}};
+
 bool is_set(std::uint64_t mask, std::size_t bit) {
   return (mask >> bit & 1) != 0;
 }
@@ -219,6 +286,15 @@ std::span<const Component> components_of(std::uint16_t attribute) {
     case attribute::kInformInfoRecord: return kInformInfoRecord;
     case attribute::kNodeRecord: return kNode;
     case attribute::kPortInfoRecord: return kPortInfo;
+    case attribute::kLinkRecord: return kLink;
+    case attribute::kSwitchInfoRecord: return kSwitchInfo;
+    case attribute::kSmInfoRecord: return kSmInfo;
+    case attribute::kGuidInfoRecord: return kGuidInfo;
+    case attribute::kPkeyTableRecord: return kPkeyTable;
+    case attribute::kSlToVlRecord: return kSlToVl;
+    case attribute::kVlArbitrationRecord: return kVlArbitration;
+    case attribute::kLinearForwardingRecord: return kLinearForwarding;
+    case attribute::kMulticastForwardingRecord: return kMulticastForwarding;
     default: return {};
   }
 }

@@ -53,6 +53,7 @@ inline constexpr std::uint8_t kDelete = 0x15;
 inline constexpr std::uint8_t kGetResp = 0x81;
 inline constexpr std::uint8_t kReportResp = 0x86;
 inline constexpr std::uint8_t kGetTableResp = 0x92;
+inline constexpr std::uint8_t kGetMultiResp = 0x94;
 inline constexpr std::uint8_t kDeleteResp = 0x95;
 }  // namespace method
 
@@ -62,9 +63,19 @@ inline constexpr std::uint16_t kNotice = 0x0002;
 inline constexpr std::uint16_t kInformInfo = 0x0003;
 inline constexpr std::uint16_t kNodeRecord = 0x0011;
 inline constexpr std::uint16_t kPortInfoRecord = 0x0012;
+inline constexpr std::uint16_t kSlToVlRecord = 0x0013;
+inline constexpr std::uint16_t kSwitchInfoRecord = 0x0014;
+inline constexpr std::uint16_t kLinearForwardingRecord = 0x0015;
+inline constexpr std::uint16_t kMulticastForwardingRecord = 0x0017;
+inline constexpr std::uint16_t kSmInfoRecord = 0x0018;
+inline constexpr std::uint16_t kLinkRecord = 0x0020;
+inline constexpr std::uint16_t kGuidInfoRecord = 0x0030;
 inline constexpr std::uint16_t kServiceRecord = 0x0031;
+inline constexpr std::uint16_t kPkeyTableRecord = 0x0033;
 inline constexpr std::uint16_t kPathRecord = 0x0035;
+inline constexpr std::uint16_t kVlArbitrationRecord = 0x0036;
 inline constexpr std::uint16_t kMcMemberRecord = 0x0038;
+inline constexpr std::uint16_t kMultiPathRecord = 0x003a;
 inline constexpr std::uint16_t kInformInfoRecord = 0x00f3;
 }  // namespace attribute
 

@@ -64,6 +64,7 @@ inline constexpr std::uint64_t kLid = 1u << 0;
 inline constexpr std::uint64_t kPort = 1u << 1;
 inline constexpr std::uint64_t kCapabilityMask = 1u << 7;
 inline constexpr std::uint64_t kState = 1u << 15;
+inline constexpr std::uint64_t kCapabilityMask2 = std::uint64_t{1} << 53;
 }  // namespace port_info_component
 
 }  // namespace ib::sa

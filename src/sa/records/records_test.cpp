@@ -5,10 +5,13 @@
 #include "sa/records/header.h"
 #include "sa/records/inform_info.h"
 #include "sa/records/mc_member_record.h"
+#include "sa/records/multi_path_record.h"
 #include "sa/records/node_record.h"
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
+#include "sa/records/subnet_records.h"
+#include "sa/records/table_records.h"
 #include "sa/test/sample_records_test.h"
 #include "verbs/gid.h"
 
@@ -116,6 +119,45 @@ TEST(RecordsTest, RecordsOfNodesHoldTheAttributesOfSmps) {
   EXPECT_EQ(hex(encode(port), 20, 2), "0908");
 }
 
+TEST(RecordsTest, RecordsOfTablesNameTheirBlockBeforeIt) {
+  mad::SmpData data{0xab};
+  data[63] = 0xcd;
+  EXPECT_EQ(hex(encode(GuidInfoRecord{0x0102, 3, data}), 0, 9), "0102030000000000ab");
+  EXPECT_EQ(hex(encode(PkeyTableRecord{0x0102, 0x0304, 5, data}), 0, 9), "0102030405000000ab");
+  EXPECT_EQ(hex(encode(SlToVlRecord{0x0102, 3, 4, {0xab, 1}}), 0, 10), "0102030400000000ab01");
+  EXPECT_EQ(hex(encode(VlArbitrationRecord{0x0102, 3, 4, data}), 0, 9), "0102030400000000ab");
+  EXPECT_EQ(hex(encode(LinearForwardingRecord{0x0102, 0x0304, data}), 0, 9), "0102030400000000ab");
+  EXPECT_EQ(hex(encode(LinearForwardingRecord{1, 0, data}), 71, 1), "cd");
+  EXPECT_EQ(hex(encode(MulticastForwardingRecord{0x0102, 0xa, 0x1bc, data}), 0, 9),
+            "0102a1bc00000000ab");
+}
+
+TEST(RecordsTest, RecordsOfTheSubnetHaveTheirFieldsWhereTheSpecificationPutsThem) {
+  EXPECT_EQ(hex(encode(LinkRecord{0x0102, 3, 4, 0x0506}), 0, 6), "010203040506");
+  EXPECT_EQ(
+      hex(encode(SmInfoRecord{0x0102, 0x1112131415161718, 0x2122232425262728, 0x31323334, 14, 3}),
+          0, 25),
+      "01020000111213141516171821222324252627283132333"
+      "4e3");
+  SwitchInfoRecord record;
+  record.lid = 0x0102;
+  record.info.linear_cap = 0x0304;
+  record.info.multicast_top = 0x0506;
+  EXPECT_EQ(hex(encode(record), 0, 6), "010200000304");
+  EXPECT_EQ(hex(encode(record), 22, 2), "0506");
+}
+
+TEST(RecordsTest, AMultiPathRecordHasItsFieldsWhereTheSpecificationPutsThem) {
+  const MultiPathRecord record = sample_multi_path();
+  const auto bytes = encode(record);
+  EXPECT_EQ(hex(bytes, 0, 8), "0abcde4099aa8001");
+  EXPECT_EQ(hex(bytes, 8, 5), "fed78550d2");
+  EXPECT_EQ(hex(bytes, 13, 11), "0140020102030405060708");
+  EXPECT_EQ(hex(bytes, 24, 16), "fe800000000000000000000000000011");
+  EXPECT_EQ(hex(bytes, 56, 16), "fe800000000000000000000000000033");
+  EXPECT_EQ(decode<MultiPathRecord>(bytes), record);
+}
+
 // Each bit of an attribute belongs to one field at most: what is decoded and encoded again has the
 // same bits, except reserved ones.
 template <class Record>
@@ -140,6 +182,16 @@ TEST(RecordsTest, AnyBytesSurviveARoundTripButForReservedBits) {
   check_round_trips<Notice>(6);
   check_round_trips<NodeRecord>(7);
   check_round_trips<PortInfoRecord>(8);
+  check_round_trips<MultiPathRecord>(9);
+  check_round_trips<GuidInfoRecord>(10);
+  check_round_trips<PkeyTableRecord>(11);
+  check_round_trips<SlToVlRecord>(12);
+  check_round_trips<VlArbitrationRecord>(13);
+  check_round_trips<LinearForwardingRecord>(14);
+  check_round_trips<MulticastForwardingRecord>(15);
+  check_round_trips<LinkRecord>(16);
+  check_round_trips<SwitchInfoRecord>(17);
+  check_round_trips<SmInfoRecord>(18);
 }
 
 TEST(ComponentsTest, TheBitsOfMasksAreThoseOfTheTables) {
@@ -153,7 +205,16 @@ TEST(ComponentsTest, TheBitsOfMasksAreThoseOfTheTables) {
   EXPECT_EQ(field_of(attribute::kServiceRecord, service_component::kName),
             service_field::kName.byte);
   EXPECT_EQ(field_of(attribute::kPortInfoRecord, port_info_component::kState), 36);
+  EXPECT_EQ(field_of(attribute::kPortInfoRecord, port_info_component::kCapabilityMask2), 64);
   EXPECT_EQ(field_of(attribute::kNodeRecord, node_component::kPortGuid), 24);
+  EXPECT_EQ(field_of(attribute::kMulticastForwardingRecord, multicast_component::kBlock), 2);
+  EXPECT_EQ(field_of(attribute::kPkeyTableRecord, pkey_component::kPort), 4);
+  EXPECT_EQ(field_of(attribute::kSlToVlRecord, sl_to_vl_component::kOut), 3);
+  EXPECT_EQ(field_of(attribute::kVlArbitrationRecord, arbitration_component::kBlock), 3);
+  EXPECT_EQ(field_of(attribute::kSmInfoRecord, sm_info_component::kState), 24);
+  EXPECT_EQ(field_of(attribute::kSwitchInfoRecord, switch_info_component::kLinearTop), 10);
+  EXPECT_EQ(components_of(attribute::kSwitchInfoRecord)[20].field.byte, 22);
+  EXPECT_EQ(components_of(attribute::kGuidInfoRecord)[11].field.byte, 64);
 }
 
 TEST(ComponentsTest, OnlySelectedComponentsAreCompared) {

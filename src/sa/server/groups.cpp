@@ -29,20 +29,21 @@ std::uint8_t scope_of(const verbs::Gid& mgid) {
 constexpr std::uint8_t kChosen0 = 0xa0;
 constexpr std::uint8_t kChosen1 = 0x1b;
 
-// Returns whether a requester may create a group with this MGID [IBA1 4.1.1, 15.2.5.17.1].
+// Returns whether a requester may create a group with this MGID [IBA1 4.1.1, 15.2.5.17.1]. Scope 15
+// is reserved, and means the same as 14 [RFC 4291 2.7].
 bool may_be_created(const verbs::Gid& mgid) {
   const bool is_chosen = mgid[2] == kChosen0 && mgid[3] == kChosen1;
   const bool has_good_flags = (mgid[1] & 0xe0) == 0;
-  return mgid[0] == 0xff && has_good_flags && scope_of(mgid) != 0 && scope_of(mgid) != 0xf &&
-         !is_chosen;
+  return mgid[0] == 0xff && has_good_flags && scope_of(mgid) != 0 && !is_chosen;
 }
 
-// Components of a request that are compared with the group that it joins.
+// Components of a request that are compared with the group that it joins. The scope is in its MGID:
+// as a component it is for a group whose MGID the administrator chooses.
 constexpr std::uint64_t kGroupComponents =
     component::kQkey | component::kMlid | component::kMtuSelector | component::kMtu |
     component::kTrafficClass | component::kPkey | component::kRateSelector | component::kRate |
     component::kLifeSelector | component::kLife | component::kSl | component::kFlowLabel |
-    component::kHopLimit | component::kScope;
+    component::kHopLimit;
 
 // The membership bit of a P_Key does not belong to a group.
 std::uint16_t partition_of(std::uint16_t pkey) {
@@ -146,8 +147,7 @@ std::uint16_t Groups::create(const EndPort& port, std::uint64_t components,
   if (!is_member(port.pkeys, record.pkey)) return sa_status::kRequestDenied;
   McMemberRecord made;
   made.scope = has_mgid ? scope_of(record.mgid) : kDefaultScope;
-  if (names(components, component::kScope)) {
-    if (has_mgid && record.scope != made.scope) return sa_status::kRequestInvalid;
+  if (!has_mgid && names(components, component::kScope)) {
     if (record.scope == 0 || record.scope == 0xf) return sa_status::kRequestInvalid;
     made.scope = record.scope;
   }
@@ -204,6 +204,7 @@ std::uint16_t Groups::join(const Requester& requester, std::uint64_t components,
 
   Group& in = group->second;
   Member& member = in.members[record.port_gid];
+  if ((record.join_state & ~member.join_state) != 0) ++version_;
   member.join_state |= record.join_state;
   member.proxy_join = !requester.has_gid(record.port_gid);
   groups_of_port_[record.port_gid].insert(group->first);
@@ -233,6 +234,7 @@ std::uint16_t Groups::leave(const Requester& requester, std::uint64_t components
       requester.has_gid(record.port_gid) || (member.proxy_join && port && requester.may_see(*port));
   if (!may) return sa_status::kRequestDenied;
 
+  ++version_;
   member.join_state &= static_cast<std::uint8_t>(~record.join_state);
   const Member rest = member;
   const verbs::Gid port_gid = record.port_gid;
@@ -273,6 +275,7 @@ void Groups::drop(const verbs::Gid& port_gid) {
   if (found == groups_of_port_.end()) return;
   const std::set<verbs::Gid> mgids = std::move(found->second);
   groups_of_port_.erase(found);
+  ++version_;
   for (const verbs::Gid& mgid : mgids) {
     const auto group = groups_.find(mgid);
     group->second.members.erase(port_gid);

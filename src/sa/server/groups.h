@@ -53,6 +53,19 @@ class Groups {
   // A GID is out of service: its memberships end.
   void drop(const verbs::Gid& port_gid);
 
+  // Each member of each group, by MLID.
+  template <class Visit>  // (std::uint16_t mlid, const verbs::Gid& port_gid, std::uint8_t
+                          // join_state)
+  void for_each_member(Visit visit) const {
+    for (const auto& [mgid, group] : groups_) {
+      for (const auto& [gid, member] : group.members) {
+        visit(group.record.mlid, gid, member.join_state);
+      }
+    }
+  }
+  // Counts changes of members.
+  std::uint64_t version() const { return version_; }
+
   // Groups that came and went since the last call.
   std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
   std::size_t group_count() const { return groups_.size(); }
@@ -88,6 +101,7 @@ class Groups {
   std::uint16_t next_mlid_ = kFirstMulticastLid;
   std::uint32_t next_mgid_ = 1;
   std::vector<Change> changes_;
+  std::uint64_t version_ = 0;
 };
 
 }  // namespace ib::sa

@@ -162,15 +162,25 @@ TEST_F(GroupsTest, BadMgidsAreRefused) {
   const auto status_of = [&](const verbs::Gid& group) { return create(0, group).status; };
   EXPECT_EQ(status_of(verbs::make_gid(kPrefix, 1)), sa_status::kRequestInvalid);
   EXPECT_EQ(status_of({0xff, 0x10, 0x40, 0x1b}), sa_status::kRequestInvalid);  // scope 0
-  EXPECT_EQ(status_of({0xff, 0x1f, 0x40, 0x1b}), sa_status::kRequestInvalid);  // scope 15
   EXPECT_EQ(status_of({0xff, 0x92, 0x40, 0x1b}), sa_status::kRequestInvalid);  // flags
   EXPECT_EQ(status_of({0xff, 0x12, 0xa0, 0x1b}), sa_status::kRequestInvalid);  // the server's
   McMemberRecord wanted = membership(0, mgid(1));
-  wanted.scope = 5;
-  EXPECT_EQ(set(0, component::kToCreate | component::kScope, wanted).status,
-            sa_status::kRequestInvalid);
   wanted.port_gid = verbs::make_gid(kPrefix, 0x999);
   EXPECT_EQ(set(0, component::kToCreate, wanted).status, sa_status::kInvalidGid);
+  wanted = membership(0, {});
+  for (const std::uint8_t scope : {std::uint8_t{0}, std::uint8_t{15}}) {
+    wanted.scope = scope;
+    EXPECT_EQ(set(0, component::kToCreate | component::kScope, wanted).status,
+              sa_status::kRequestInvalid);
+  }
+}
+
+TEST_F(GroupsTest, TheScopeOfAnMgidThatIsGivenIsInIt) {
+  McMemberRecord wanted = membership(0, {0xff, 0x1f, 0xa0, 0x1c});
+  wanted.scope = 2;
+  for (int i = 0; i < 2; ++i) {  // creates it, joins again
+    EXPECT_EQ(record_of(set(0, component::kToCreate | component::kScope, wanted)).scope, 15);
+  }
 }
 
 TEST_F(GroupsTest, TheBroadcastGroupIsThereWithoutMembers) {

@@ -138,40 +138,68 @@ struct Pair {
 struct LidRange {
   std::uint32_t first = 0;
   std::uint32_t count = 1;
+  std::uint16_t at(std::uint32_t i) const { return static_cast<std::uint16_t>(first + i); }
 };
 LidRange lids_of(const EndPort& port, bool is_named, std::uint16_t named) {
   if (is_named) return {named, 1};
   return {port.lid, 1u << port.lmc};
 }
 
-// The paths of a pair of ports: each LID of either end is in one at least. Returns false if there
-// is no room for more.
-bool add_pair(const Topology& topology, const PathQuery& query, const Pair& pair,
-              RecordList& paths) {
-  const std::optional<std::uint16_t> pkey = pkey_of(query, pair.from, pair.to);
-  if (!pkey) return true;
-  const std::optional<Route> route = topology.route(pair.from, pair.to);
-  if (!route || (must_be_reversible(query) && !route->reversible)) return true;
-  PathRecord path = marked(query);
-  if (!select(query, *route, path)) return true;
-  path.sgid = pair.sgid;
-  path.dgid = pair.dgid;
-  path.pkey = *pkey;
-  path.sl = route->sl;
-  path.reversible = route->reversible;
-  const LidRange sources = lids_of(pair.from, names(query, component::kSlid), query.wanted.slid);
-  const LidRange destinations = lids_of(pair.to, names(query, component::kDlid), query.wanted.dlid);
-  const std::uint32_t turns = std::max(sources.count, destinations.count);
-  std::uint32_t left = most_paths(query);
-  for (std::uint32_t turn = 0; turn < turns && left > 0; ++turn) {
-    path.slid = static_cast<std::uint16_t>(sources.first + turn % sources.count);
-    path.dlid = static_cast<std::uint16_t>(destinations.first + turn % destinations.count);
-    if (!fits(query, path)) continue;
-    if (!paths.add(encode(path))) return false;
-    --left;
+// The paths between two ports, LID by LID.
+class PairPaths {
+ public:
+  PairPaths(const Topology& topology, const PathQuery& query, const Pair& pair, RecordList& paths)
+      : topology_(topology), query_(query), pair_(pair), paths_(paths), left_(most_paths(query)) {}
+
+  // Returns false if there is no room for more.
+  bool add_all() {
+    const std::optional<std::uint16_t> pkey = pkey_of(query_, pair_.from, pair_.to);
+    if (!pkey) return true;
+    pkey_ = *pkey;
+    const LidRange from = lids_of(pair_.from, names(query_, component::kSlid), query_.wanted.slid);
+    const LidRange to = lids_of(pair_.to, names(query_, component::kDlid), query_.wanted.dlid);
+    for (std::uint32_t i = 0; i < std::min(from.count, to.count); ++i) {
+      if (!add(from.at(i), to.at(i), kBest)) return false;
+    }
+    for (std::uint32_t i = 0; i < from.count && left_ > 0; ++i) {
+      for (std::uint32_t j = 0; j < to.count && left_ > 0; ++j) {
+        if (i != j && !add(from.at(i), to.at(j), kSharesAnEnd)) return false;
+      }
+    }
+    return true;
   }
-  return true;
-}
+
+ private:
+  static constexpr std::uint8_t kBest = 0;
+  static constexpr std::uint8_t kSharesAnEnd = 2;
+
+  bool add(std::uint16_t slid, std::uint16_t dlid, std::uint8_t preference) {
+    if (left_ == 0) return true;
+    const std::optional<Route> route = topology_.route(pair_.from, slid, pair_.to, dlid);
+    if (!route || (must_be_reversible(query_) && !route->reversible)) return true;
+    PathRecord path = marked(query_);
+    if (!select(query_, *route, path)) return true;
+    path.sgid = pair_.sgid;
+    path.dgid = pair_.dgid;
+    path.slid = slid;
+    path.dlid = dlid;
+    path.pkey = pkey_;
+    path.sl = route->sl;
+    path.reversible = route->reversible;
+    path.preference = preference;
+    if (!fits(query_, path)) return true;
+    if (!paths_.add(encode(path))) return false;
+    --left_;
+    return true;
+  }
+
+  const Topology& topology_;
+  const PathQuery& query_;
+  const Pair& pair_;
+  RecordList& paths_;
+  std::uint32_t left_;
+  std::uint16_t pkey_ = 0;
+};
 
 // Calls `each` with the ports of an end, until it returns false.
 template <class Each>
@@ -191,8 +219,16 @@ void for_each_end(const Topology& topology, const Ends& ends, Each each) {
 // Returns whether a port that is named by GID and by LID has both.
 bool agree(const Ends& ends, bool by_lid, std::uint16_t lid) {
   if (ends.any || !by_lid || ends.ports.empty()) return true;
-  const EndPort& port = ends.ports[0];
-  return lid >= port.lid && lid < port.lid + (1u << port.lmc);
+  return ends.ports[0].has_lid(lid);
+}
+
+// A table of all pairs grows with the square of the fabric.
+bool is_too_big(const Topology& topology, const RecordList& paths) {
+  std::uint64_t ports = 0;
+  for (std::uint32_t i = 0; i < topology.port_count(); ++i) {
+    if (topology.port(i)) ++ports;
+  }
+  return ports * ports > paths.max_records();
 }
 
 }  // namespace
@@ -210,8 +246,9 @@ std::uint16_t find_paths(const Topology& topology, const Requester& requester,
   if (sources.status != sa_status::kOk) return sources.status;
   const Ends destinations = destinations_of(topology, query);
   if (destinations.status != sa_status::kOk) return destinations.status;
-  // A table of all pairs grows with the square of the fabric.
-  if (sources.any && destinations.any) return sa_status::kInsufficientComponents;
+  if (sources.any && destinations.any && (!query.is_table || is_too_big(topology, paths))) {
+    return sa_status::kInsufficientComponents;
+  }
   if (!agree(sources, names(query, component::kSlid), query.wanted.slid) ||
       !agree(destinations, names(query, component::kDlid), query.wanted.dlid)) {
     return sa_status::kOk;
@@ -221,11 +258,12 @@ std::uint16_t find_paths(const Topology& topology, const Requester& requester,
     bool has_room = true;
     for_each_end(topology, destinations, [&](const EndPort& to, const verbs::Gid& dgid) {
       if (requester.may_see(to)) {
-        has_room = add_pair(topology, query, {from, sgid, to, dgid}, paths);
+        const Pair pair{from, sgid, to, dgid};
+        has_room = PairPaths(topology, query, pair, paths).add_all();
       }
-      return has_room && (query.is_table || paths.count() < 2);
+      return has_room;
     });
-    return has_room && (query.is_table || paths.count() < 2);
+    return has_room;
   });
   return sa_status::kOk;
 }

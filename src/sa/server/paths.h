@@ -4,6 +4,10 @@
 // with less than it can do, so the selectors of MTU, rate and packet life time choose from what the
 // route allows.
 //
+// Each pair of LIDs of two ports is a path [IBA1 15.2.5.16]. Those of the n-th LIDs come first:
+// they differ from each other at both ends. The others have a preference of 2. A table of the paths
+// between all ports is given as long as the fabric is so small that an answer can hold it.
+//
 // Fields that a request only marks a path with (flow label, traffic class, hop limit, QoS class,
 // service id) are returned as requested.
 #pragma once

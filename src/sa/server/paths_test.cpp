@@ -168,7 +168,13 @@ TEST_F(PathsTest, WhatTheFabricDoesNotDecideIsReturnedAsAsked) {
 TEST_F(PathsTest, PortsWithSeveralLidsHaveSeveralPaths) {
   subnet.ports[0].lmc = 1;
   subnet.ports[1].lmc = 2;
-  EXPECT_EQ(path_table(0, kByGid, between(0, 1)).size(), 4u);
+  const auto all = path_table(0, kByGid, between(0, 1));
+  ASSERT_EQ(all.size(), 8u);
+  // First those that differ at both ends.
+  EXPECT_EQ(std::pair(all[1].slid, all[1].dlid), std::pair(std::uint16_t{11}, std::uint16_t{21}));
+  EXPECT_EQ(all[1].preference, 0);
+  EXPECT_EQ(std::pair(all[2].slid, all[2].dlid), std::pair(std::uint16_t{10}, std::uint16_t{21}));
+  EXPECT_EQ(all[2].preference, 2);
   PathRecord wanted = between(0, 1);
   wanted.numb_path = 2;
   const auto two = path_table(0, kByGid | component::kNumbPath, wanted);
@@ -212,6 +218,19 @@ TEST_F(PathsTest, ThePathToAGroupHasItsMlidAndAttributes) {
   EXPECT_EQ(get_path(0, kByGid, wanted).status, sa_status::kNoRecords);
 }
 
+TEST_F(PathsTest, ATableOfAllPathsIsGivenIfAnAnswerHoldsIt) {
+  EXPECT_EQ(path_table(0, 0, PathRecord{}).size(), 16u);
+  subnet.ports[3].pkeys = {0x8001};
+  EXPECT_EQ(path_table(0, 0, PathRecord{}).size(), 9u);
+}
+
+TEST_F(PathsTest, NoMoreThan127PathsOfAPairAreReported) {
+  subnet.ports[2].lid = 0x100;
+  subnet.ports[3].lid = 0x200;
+  subnet.ports[2].lmc = subnet.ports[3].lmc = 4;
+  EXPECT_EQ(path_table(0, kByGid, between(2, 3)).size(), 127u);
+}
+
 class SmallAnswersTest : public SaTest {
  protected:
   SmallAnswersTest() : SaTest({.answer_bytes = 2 * PathRecord::kSize}) {}
@@ -221,6 +240,9 @@ TEST_F(SmallAnswersTest, ATableThatIsTooLongIsRefused) {
   wanted.sgid = gid(0);
   EXPECT_EQ(ask(0, method::kGetTable, attribute::kPathRecord, component::kSgid, wanted).status,
             sa_status::kNoResources);
+  // Of a table of all pairs it is said before anything is looked at.
+  EXPECT_EQ(ask(0, method::kGetTable, attribute::kPathRecord, 0, wanted).status,
+            sa_status::kInsufficientComponents);
 }
 
 }  // namespace

@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Get and GetTable of records: which ones, and how many an answer may have [IBA1 15.4.6].
-#include "sa/records/components.h"
+// Get, GetTable and GetMulti of records: which ones, and how many an answer may have
+// [IBA1 15.4.6].
+#include "sa/records/multi_path_record.h"
 #include "sa/records/node_record.h"
+#include "sa/records/table_records.h"
+#include "sa/server/multi_paths.h"
 #include "sa/server/paths.h"
+#include "sa/server/port_records.h"
 #include "sa/server/server.h"
+#include "sa/server/subnet_records.h"
 
 namespace ib::sa {
 namespace {
-
-// Of PortInfoRecord: bits of the capability mask are to be set, others may be [15.2.5.3].
-constexpr std::uint32_t kMatchCapabilityBits = 1u << 31;
 
 std::size_t record_size_of(std::uint16_t attribute) {
   switch (attribute) {
     case attribute::kNodeRecord: return NodeRecord::kSize;
     case attribute::kPortInfoRecord: return PortInfoRecord::kSize;
+    case attribute::kSlToVlRecord: return SlToVlRecord::kSize;
+    case attribute::kSwitchInfoRecord: return SwitchInfoRecord::kSize;
+    case attribute::kLinearForwardingRecord: return LinearForwardingRecord::kSize;
+    case attribute::kMulticastForwardingRecord: return MulticastForwardingRecord::kSize;
+    case attribute::kSmInfoRecord: return SmInfoRecord::kSize;
+    case attribute::kLinkRecord: return LinkRecord::kSize;
+    case attribute::kGuidInfoRecord: return GuidInfoRecord::kSize;
     case attribute::kServiceRecord: return ServiceRecord::kSize;
-    case attribute::kPathRecord: return PathRecord::kSize;
+    case attribute::kPkeyTableRecord: return PkeyTableRecord::kSize;
+    case attribute::kVlArbitrationRecord: return VlArbitrationRecord::kSize;
     case attribute::kMcMemberRecord: return McMemberRecord::kSize;
-    default: return InformInfoRecord::kSize;
-  }
-}
-
-bool names(const Request& request, std::uint64_t bits) {
-  return (request.components & bits) == bits;
-}
-
-// Calls `each` with the ports that a request is about: the one at a LID, or all.
-template <class Each>
-void for_each_port(const Topology& topology, const Requester& requester, bool by_lid,
-                   std::uint16_t lid, Each each) {
-  if (by_lid) {
-    const std::optional<EndPort> port = topology.find_lid(lid);
-    if (port && requester.may_see(*port)) (void)each(*port);
-    return;
-  }
-  for (std::uint32_t i = 0; i < topology.port_count(); ++i) {
-    const std::optional<EndPort> port = topology.port(i);
-    if (port && requester.may_see(*port) && !each(*port)) return;
+    case attribute::kInformInfoRecord: return InformInfoRecord::kSize;
+    default: return PathRecord::kSize;  // also of the answer to a MultiPathRecord
   }
 }
 
@@ -46,14 +38,16 @@ void for_each_port(const Topology& topology, const Requester& requester, bool by
 Answer Server::query(const Requester& requester, const Request& request) const {
   Answer answer;
   answer.method = static_cast<std::uint8_t>(request.method | mad::method::kResponseBit);
-  RecordList records(record_size_of(request.attribute), options_.limits.answer_bytes);
+  const bool is_table = request.method != method::kGet;
+  const std::size_t size = record_size_of(request.attribute);
+  // That there are two is all that a Get has to find out.
+  RecordList records(size, is_table ? options_.limits.answer_bytes / stride_of(size) : 2);
   answer.status = collect(requester, request, records);
   if (answer.status != sa_status::kOk) return answer;
-  if (records.overflowed()) {
+  if (is_table && records.overflowed()) {
     answer.status = sa_status::kNoResources;
     return answer;
   }
-  const bool is_table = request.method == method::kGetTable;
   if (!is_table && records.count() != 1) {
     answer.status = records.count() == 0 ? sa_status::kNoRecords : sa_status::kTooManyRecords;
     return answer;
@@ -67,10 +61,26 @@ Answer Server::query(const Requester& requester, const Request& request) const {
 std::uint16_t Server::collect(const Requester& requester, const Request& request,
                               RecordList& records) const {
   const std::uint64_t components = request.components;
+  const Search search{topology_, requester, request, records};
   switch (request.attribute) {
     case attribute::kPathRecord: return paths(requester, request, records);
-    case attribute::kNodeRecord: nodes(requester, request, records); break;
-    case attribute::kPortInfoRecord: port_infos(requester, request, records); break;
+    case attribute::kMultiPathRecord:
+      return find_multi_paths(topology_, requester, request, records);
+    case attribute::kNodeRecord: find_nodes(search); break;
+    case attribute::kPortInfoRecord: find_port_infos(search); break;
+    case attribute::kGuidInfoRecord: find_guid_infos(search); break;
+    case attribute::kSlToVlRecord: find_sl_to_vl_tables(search); break;
+    case attribute::kVlArbitrationRecord: find_vl_arbitrations(search); break;
+    case attribute::kPkeyTableRecord:
+      // Only a trusted requester is told who is in which partition [15.4.1.2].
+      if (!requester.is_trusted) return sa_status::kRequestInvalid;
+      find_pkey_tables(search);
+      break;
+    case attribute::kLinkRecord: find_links(search); break;
+    case attribute::kSwitchInfoRecord: find_switch_infos(search); break;
+    case attribute::kLinearForwardingRecord: find_linear_tables(search); break;
+    case attribute::kMulticastForwardingRecord: find_multicast_tables(search); break;
+    case attribute::kSmInfoRecord: find_managers(search); break;
     case attribute::kServiceRecord:
       services_.find(requester, components, decode_some<ServiceRecord>(request.record), records);
       break;
@@ -87,6 +97,7 @@ std::uint16_t Server::collect(const Requester& requester, const Request& request
 
 std::uint16_t Server::paths(const Requester& requester, const Request& request,
                             RecordList& records) const {
+  const auto names = [&](std::uint64_t bits) { return (request.components & bits) == bits; };
   PathQuery query{request.components,
                   decode_some<PathRecord>(request.record),
                   request.method == method::kGetTable,
@@ -102,50 +113,12 @@ std::uint16_t Server::paths(const Requester& requester, const Request& request,
   const bool has_destination =
       (request.components & (path_component::kDgid | path_component::kDlid)) != 0;
   std::vector<verbs::Gid> gids;
-  if (!has_destination && names(request, path_component::kServiceId)) {
+  if (!has_destination && names(path_component::kServiceId)) {
     gids = services_.gids_of(query.wanted.service_id);
     query.by_service = true;
     query.service_gids = gids;
   }
   return find_paths(topology_, requester, query, records);
-}
-
-void Server::nodes(const Requester& requester, const Request& request, RecordList& records) const {
-  const auto wanted = decode_some<NodeRecord>(request.record);
-  const auto bytes_wanted = encode(wanted);
-  for_each_port(topology_, requester, names(request, node_component::kLid), wanted.lid,
-                [&](const EndPort& port) {
-                  NodeRecord record = topology_.node_record(port);
-                  // Any of a port's LIDs names it.
-                  if (names(request, node_component::kLid)) record.lid = wanted.lid;
-                  const auto bytes = encode(record);
-                  return !matches(attribute::kNodeRecord, request.components, bytes_wanted,
-                                  bytes) ||
-                         records.add(bytes);
-                });
-}
-
-void Server::port_infos(const Requester& requester, const Request& request,
-                        RecordList& records) const {
-  const auto wanted = decode_some<PortInfoRecord>(request.record);
-  const auto bytes_wanted = encode(wanted);
-  std::uint64_t components = request.components;
-  std::uint32_t capabilities = 0;
-  if ((request.modifier & kMatchCapabilityBits) != 0 &&
-      names(request, port_info_component::kCapabilityMask)) {
-    capabilities = wanted.info.capability_mask;
-    components &= ~port_info_component::kCapabilityMask;
-  }
-  for_each_port(topology_, requester, names(request, port_info_component::kLid), wanted.lid,
-                [&](const EndPort& port) {
-                  PortInfoRecord record = topology_.port_info_record(port);
-                  if (names(request, port_info_component::kLid)) record.lid = wanted.lid;
-                  if (!requester.is_trusted) record.info.m_key = 0;
-                  if ((capabilities & ~record.info.capability_mask) != 0) return true;
-                  const auto bytes = encode(record);
-                  return !matches(attribute::kPortInfoRecord, components, bytes_wanted, bytes) ||
-                         records.add(bytes);
-                });
 }
 
 }  // namespace ib::sa

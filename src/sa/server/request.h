@@ -48,6 +48,10 @@ struct Requester {
     return is_trusted || other.index == port.index ||
            common_pkey(port.pkeys, other.pkeys).has_value();
   }
+  bool may_see(const NodePort& other) const {
+    return other.pkeys.empty() || other.end.index == port.index || is_trusted ||
+           common_pkey(port.pkeys, other.pkeys).has_value();
+  }
   bool has_gid(const verbs::Gid& gid) const {
     return std::find(port.gids.begin(), port.gids.end(), gid) != port.gids.end();
   }
@@ -56,8 +60,8 @@ struct Requester {
 // Records of an answer. A limit keeps a request from filling the memory.
 class RecordList {
  public:
-  RecordList(std::size_t record_size, std::size_t max_bytes)
-      : stride_(stride_of(record_size)), max_records_(max_bytes / stride_) {}
+  RecordList(std::size_t record_size, std::size_t max_records)
+      : stride_(stride_of(record_size)), max_records_(max_records) {}
 
   // Returns false if there is no room.
   template <std::size_t N>
@@ -73,6 +77,7 @@ class RecordList {
     return true;
   }
   std::size_t count() const { return count_; }
+  std::size_t max_records() const { return max_records_; }
   bool overflowed() const { return overflowed_; }
   std::size_t stride() const { return stride_; }
   std::vector<std::byte> take() { return std::move(bytes_); }

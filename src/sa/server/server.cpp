@@ -17,8 +17,17 @@ bool has_records(std::uint16_t attribute) {
   switch (attribute) {
     case attribute::kNodeRecord:
     case attribute::kPortInfoRecord:
+    case attribute::kSlToVlRecord:
+    case attribute::kSwitchInfoRecord:
+    case attribute::kLinearForwardingRecord:
+    case attribute::kMulticastForwardingRecord:
+    case attribute::kSmInfoRecord:
+    case attribute::kLinkRecord:
+    case attribute::kGuidInfoRecord:
     case attribute::kServiceRecord:
+    case attribute::kPkeyTableRecord:
     case attribute::kPathRecord:
+    case attribute::kVlArbitrationRecord:
     case attribute::kMcMemberRecord:
     case attribute::kInformInfoRecord: return true;
     default: return false;
@@ -93,8 +102,9 @@ std::optional<Answer> Server::handle(const Request& request, Instant now) {
 Answer Server::dispatch(const Requester& requester, const Request& request, Instant now) {
   const std::uint8_t method = request.method;
   const std::uint16_t attribute = request.attribute;
-  if (method == method::kGetTraceTable || method == method::kGetMulti) {
-    return refuse(request, kMethodNotSupported);
+  if (method == method::kGetTraceTable) return refuse(request, kMethodNotSupported);
+  if (method == method::kGetMulti && attribute == attribute::kMultiPathRecord) {
+    return query(requester, request);
   }
   if (method == method::kGet && attribute == attribute::kClassPortInfo) {
     return class_port_info(request);
@@ -113,12 +123,22 @@ Answer Server::dispatch(const Requester& requester, const Request& request, Inst
 }
 
 Answer Server::class_port_info(const Request& request) const {
-  constexpr std::uint16_t kUdMulticast = 1u << 9;              // MCMemberRecord [15.2.5.1]
+  // [15.2.5.1]. Not all optional records are there (bit 8), nor is a path traced.
+  constexpr std::uint16_t kUdMulticast = 1u << 9;              // MCMemberRecord
+  constexpr std::uint16_t kMultiPath = 1u << 10;               // MultiPathRecord
   constexpr std::uint16_t kCapabilityMaskMatching = 1u << 13;  // of PortInfoRecord
+  constexpr std::uint32_t kMulticastTop = 1u << 3;             // of SwitchInfo
+  constexpr std::uint32_t kFullPortInfo = 1u << 6;
+  constexpr std::uint32_t kExtendedSpeeds = 1u << 7;
+  constexpr std::uint32_t kCapabilityMask2Matching = 1u << 10;
+  constexpr std::uint32_t kSendOnlyFullMember = 1u << 12;
+  constexpr unsigned kResponseTimeBits = 5;
   mad::ClassPortInfo info;
   info.class_version = kClassVersion;
-  info.capability_mask = kUdMulticast | kCapabilityMaskMatching;
-  info.capability_mask2_response_time = options_.response_time;
+  info.capability_mask = kUdMulticast | kMultiPath | kCapabilityMaskMatching;
+  constexpr std::uint32_t kMask2 = kMulticastTop | kFullPortInfo | kExtendedSpeeds |
+                                   kCapabilityMask2Matching | kSendOnlyFullMember;
+  info.capability_mask2_response_time = kMask2 << kResponseTimeBits | options_.response_time;
   Answer answer{response_to(request.method), sa_status::kOk, 0, 1, {}};
   const auto bytes = bytes_of(info);
   answer.bytes.assign(bytes.begin(), bytes.end());

@@ -20,7 +20,8 @@
 namespace ib::sa {
 
 struct ServerLimits {
-  std::size_t answer_bytes = std::size_t{8} << 20;
+  // A peer receives 16 MiB at most, headers and all (mad/rmpp_receiver.h).
+  std::size_t answer_bytes = (std::size_t{16} << 20) - mad::kMadSize;
   GroupLimits groups{};
   ServiceLimits services{};
   SubscriptionLimits subscriptions{};
@@ -79,8 +80,6 @@ class Server {
                         RecordList& records) const;
   std::uint16_t paths(const Requester& requester, const Request& request,
                       RecordList& records) const;
-  void nodes(const Requester& requester, const Request& request, RecordList& records) const;
-  void port_infos(const Requester& requester, const Request& request, RecordList& records) const;
   void publish_groups();
   void publish(std::uint16_t trap, const verbs::Gid& gid, std::span<const std::uint16_t> pkeys);
 

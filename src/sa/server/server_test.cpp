@@ -15,10 +15,14 @@ TEST_F(ServerTest, MethodsAndAttributesThatAreNotThereAreRefused) {
     return ask(1, method, attribute, 0, PathRecord{}).status;
   };
   EXPECT_EQ(status_of(method::kGetMulti, attribute::kPathRecord),
-            mad::mad_status::kMethodNotSupported);
+            mad::mad_status::kAttributeNotSupported);
+  EXPECT_EQ(status_of(method::kGet, attribute::kMultiPathRecord),
+            mad::mad_status::kAttributeNotSupported);
+  EXPECT_EQ(status_of(method::kSet, attribute::kGuidInfoRecord),
+            mad::mad_status::kAttributeNotSupported);
   EXPECT_EQ(status_of(method::kGetTraceTable, attribute::kPathRecord),
             mad::mad_status::kMethodNotSupported);
-  EXPECT_EQ(status_of(method::kGet, 0x0014), mad::mad_status::kAttributeNotSupported);
+  EXPECT_EQ(status_of(method::kGet, 0x0016), mad::mad_status::kAttributeNotSupported);
   EXPECT_EQ(status_of(method::kSet, attribute::kPathRecord),
             mad::mad_status::kAttributeNotSupported);
   EXPECT_EQ(status_of(method::kDelete, attribute::kNodeRecord),
@@ -78,8 +82,8 @@ TEST_F(ServerTest, ClassPortInfoTellsVersionAndAbilities) {
   mad::ClassPortInfo info;
   std::memcpy(&info, answer.bytes.data(), sizeof info);
   EXPECT_EQ(info.class_version, kClassVersion);
-  EXPECT_EQ(info.capability_mask, 0x2200);
-  EXPECT_EQ(info.capability_mask2_response_time, 18u);
+  EXPECT_EQ(info.capability_mask, 0x2600);
+  EXPECT_EQ(info.capability_mask2_response_time, 0x14c8u << 5 | 18u);
 }
 
 TEST_F(ServerTest, NodesAreFoundByLidAndGuid) {
@@ -144,6 +148,14 @@ TEST_F(ServerTest, CapabilitiesAreComparedAsAWholeOrBitByBit) {
   EXPECT_EQ(server.handle(request, now)->count, 0u);
   request.modifier = 1u << 31;
   EXPECT_EQ(server.handle(request, now)->count, 1u);
+
+  wanted.info.capability_mask2 = 0x2;
+  const auto second = encode(wanted);
+  request.record = second;
+  request.components = port_info_component::kCapabilityMask2;
+  EXPECT_EQ(server.handle(request, now)->count, 1u);
+  request.modifier = 0;
+  EXPECT_EQ(server.handle(request, now)->count, 0u);
 }
 
 TEST_F(ServerTest, AShortRecordIsZeroAtItsEnd) {

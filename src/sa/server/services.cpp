@@ -15,6 +15,7 @@ using Key = std::array<std::uint8_t, 16>;
 bool names(std::uint64_t components, std::uint64_t bits) {
   return (components & bits) == bits;
 }
+constexpr std::uint16_t kNoPartition = 0;
 std::uint16_t without_membership(std::uint16_t pkey) {
   return pkey & 0x7fff;
 }
@@ -29,11 +30,15 @@ ServiceRecord without_key(ServiceRecord record) {
 
 std::uint16_t Services::set(const Requester& requester, std::uint64_t components,
                             ServiceRecord& record, Instant now) {
-  if (!names(components, component::kNames)) return sa_status::kInsufficientComponents;
+  if (!names(components, component::kId | component::kGid)) {
+    return sa_status::kInsufficientComponents;
+  }
   if (!topology_.find_gid(record.gid)) return sa_status::kInvalidGid;
+  if (!names(components, component::kPkey)) record.pkey = kNoPartition;
   // A port registers its own services, in partitions of its own.
-  if (!requester.is_trusted &&
-      (!requester.has_gid(record.gid) || !is_member(requester.port.pkeys, record.pkey))) {
+  const bool is_in_partition =
+      !names(components, component::kPkey) || is_member(requester.port.pkeys, record.pkey);
+  if (!requester.is_trusted && (!requester.has_gid(record.gid) || !is_in_partition)) {
     return sa_status::kRequestDenied;
   }
   if (!names(components, component::kLease)) record.lease_seconds = kLeaseWithoutEnd;
@@ -62,27 +67,53 @@ std::uint16_t Services::set(const Requester& requester, std::uint64_t components
   registered.key = record.key;
   service->second.record = registered;
   set_expiry(service, now);
-  record = registered;
+  record = requester.is_trusted ? registered : without_key(registered);
   return sa_status::kOk;
+}
+
+// Those that the components select, but for the key and the lease.
+std::vector<Services::ServiceMap::iterator> Services::select(std::uint64_t components,
+                                                             ServiceRecord wanted) {
+  wanted.pkey = without_membership(wanted.pkey);
+  const auto request = encode(wanted);
+  std::vector<ServiceMap::iterator> found;
+  const bool has_id = names(components, component::kId);
+  auto service = has_id ? services_.lower_bound({wanted.id, {}, 0}) : services_.begin();
+  for (; service != services_.end() && !(has_id && service->first.id != wanted.id); ++service) {
+    ServiceRecord record = service->second.record;
+    record.pkey = without_membership(record.pkey);
+    if (matches(attribute::kServiceRecord, components & ~(component::kKey | component::kLease),
+                request, encode(record))) {
+      found.push_back(service);
+    }
+  }
+  return found;
 }
 
 std::uint16_t Services::remove(const Requester& requester, std::uint64_t components,
                                ServiceRecord& record) {
-  if (!names(components, component::kNames)) return sa_status::kInsufficientComponents;
-  const auto service = services_.find({record.id, record.gid, without_membership(record.pkey)});
-  if (service == services_.end()) return sa_status::kNoRecords;
-  const ServiceRecord& registered = service->second.record;
-  const Key key = names(components, component::kKey) ? record.key : Key{};
-  const bool may = requester.is_trusted || (requester.has_gid(record.gid) &&
-                                            (registered.key == Key{} || registered.key == key));
-  if (!may) return sa_status::kRequestDenied;
+  if ((components & (component::kNames | component::kName)) == 0) {
+    return sa_status::kInsufficientComponents;
+  }
+  std::vector<ServiceMap::iterator> found = select(components, record);
+  if (found.empty()) return sa_status::kNoRecords;
+  std::erase_if(found, [&](const ServiceMap::iterator& service) {
+    const ServiceRecord& registered = service->second.record;
+    const bool has_key = !names(components, component::kKey) || registered.key == Key{} ||
+                         registered.key == record.key;
+    return !requester.is_trusted && (!requester.has_gid(registered.gid) || !has_key);
+  });
+  if (found.empty()) return sa_status::kRequestDenied;
+  if (found.size() > 1) return sa_status::kTooManyRecords;
+  const ServiceRecord& registered = found[0]->second.record;
   record = without_key(registered);
-  erase(service);
+  erase(found[0]);
   return sa_status::kOk;
 }
 
 bool Services::may_see(const Requester& requester, const Service& service) const {
-  return requester.is_trusted || is_member(requester.port.pkeys, service.record.pkey);
+  return requester.is_trusted || service.record.pkey == kNoPartition ||
+         is_member(requester.port.pkeys, service.record.pkey);
 }
 
 void Services::find(const Requester& requester, std::uint64_t components,

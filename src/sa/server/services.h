@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Registered services [IBA1 15.2.5.14]. A record is named by service id, GID and P_Key; it lives
-// until its lease is over, its port goes or it is deleted. A record that was registered with a key
-// is changed and deleted only with that key, which nobody is shown.
+// Registered services [IBA1 15.2.5.14]. A record is named by service id, GID and P_Key; without a
+// P_Key it belongs to no partition, and everybody sees it. It lives until its lease is over, its
+// port goes or it is deleted. A record that was registered with a key is changed only with that
+// key, which nobody is shown; its port deletes it with that key or with none.
 #pragma once
 
 #include "base/time.h"
@@ -32,7 +33,7 @@ class Services {
   // status is Ok.
   std::uint16_t set(const Requester& requester, std::uint64_t components, ServiceRecord& record,
                     Instant now);
-  // Delete: of the one record that the components name.
+  // Delete: of the one record that the components select of those that the requester may delete.
   std::uint16_t remove(const Requester& requester, std::uint64_t components, ServiceRecord& record);
   // Get and GetTable: services in the partitions of the requester.
   void find(const Requester& requester, std::uint64_t components, const ServiceRecord& wanted,
@@ -60,6 +61,7 @@ class Services {
   using ServiceMap = std::map<Name, Service>;
 
   bool may_see(const Requester& requester, const Service& service) const;
+  std::vector<ServiceMap::iterator> select(std::uint64_t components, ServiceRecord wanted);
   void erase(ServiceMap::iterator service);
   void set_expiry(ServiceMap::iterator service, Instant now);
 

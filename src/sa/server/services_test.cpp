@@ -92,6 +92,11 @@ TEST_F(ServicesTest, AKeyProtectsARecordAndNobodyIsShownIt) {
   EXPECT_EQ(table(0, component::kId | component::kKey, other).size(), 1u) << "is not compared";
   EXPECT_EQ(remove(1, record, component::kKey), sa_status::kOk);
   EXPECT_EQ(remove(1, record, component::kKey), sa_status::kNoRecords);
+  const Answer answer =
+      ask(1, method::kSet, attribute::kServiceRecord, component::kNames | component::kKey, record);
+  EXPECT_EQ(records<ServiceRecord>(answer).at(0).key[0], 0);
+  EXPECT_EQ(remove(2, record), sa_status::kRequestDenied);
+  EXPECT_EQ(remove(1, record), sa_status::kOk) << "its own port, without a key";
 }
 
 TEST_F(ServicesTest, APortRegistersForItselfAndItsPartitions) {
@@ -101,10 +106,52 @@ TEST_F(ServicesTest, APortRegistersForItselfAndItsPartitions) {
   EXPECT_EQ(set(1, record), sa_status::kRequestDenied);
   record.gid = verbs::make_gid(kPrefix, 0x999);
   EXPECT_EQ(set(1, record), sa_status::kInvalidGid);
-  EXPECT_EQ(
-      ask(1, method::kSet, attribute::kServiceRecord, component::kId | component::kGid, of(1, 7))
-          .status,
-      sa_status::kInsufficientComponents);
+  for (const std::uint64_t missing : {component::kId, component::kGid}) {
+    EXPECT_EQ(
+        ask(1, method::kSet, attribute::kServiceRecord, component::kNames & ~missing, of(1, 7))
+            .status,
+        sa_status::kInsufficientComponents);
+  }
+}
+
+TEST_F(ServicesTest, AServiceWithoutAPartitionIsSeenByAll) {
+  ServiceRecord record = of(1, 7);
+  const auto set_without_pkey = [&](const ServiceRecord& wanted) {
+    return ask(1, method::kSet, attribute::kServiceRecord, component::kId | component::kGid, wanted)
+        .status;
+  };
+  ASSERT_EQ(set_without_pkey(record), sa_status::kOk);
+  subnet.ports[0].pkeys = {0x8005};
+  ASSERT_EQ(table(0, component::kId, record).size(), 1u);
+  EXPECT_EQ(table(0, component::kId, record)[0].pkey, 0);
+  EXPECT_EQ(set_without_pkey(of(2, 7)), sa_status::kRequestDenied);
+  record.pkey = 0;
+  EXPECT_EQ(set(1, record), sa_status::kRequestDenied) << "names a partition, of number 0";
+}
+
+TEST_F(ServicesTest, TheOneRecordThatTheComponentsSelectIsDeleted) {
+  const auto remove_by = [&](std::size_t from, std::uint64_t components,
+                             const ServiceRecord& wanted) {
+    return ask(from, method::kDelete, attribute::kServiceRecord, components, wanted).status;
+  };
+  ServiceRecord record = of(1, 7);
+  record.name[0] = 'x';
+  ASSERT_EQ(set(1, record, component::kName), sa_status::kOk);
+  ASSERT_EQ(set(1, of(1, 8), component::kName), sa_status::kOk);
+  ServiceRecord same_name = of(2, 9);
+  same_name.name[0] = 'x';
+  ASSERT_EQ(set(2, same_name, component::kName), sa_status::kOk);
+  EXPECT_EQ(remove_by(1, 0, record), sa_status::kInsufficientComponents);
+  EXPECT_EQ(remove_by(1, component::kLease, record), sa_status::kInsufficientComponents);
+  EXPECT_EQ(remove_by(1, component::kGid, record), sa_status::kTooManyRecords);
+  EXPECT_EQ(remove_by(3, component::kName, record), sa_status::kRequestDenied);
+  EXPECT_EQ(remove_by(1, component::kName, record), sa_status::kOk) << "that of port 2 stays";
+  EXPECT_EQ(remove_by(1, component::kName, record), sa_status::kRequestDenied);
+  EXPECT_EQ(remove_by(1, component::kId, record), sa_status::kNoRecords);
+  record = of(2, 9);
+  record.pkey = 0x7fff;  // the membership bit does not name another record
+  EXPECT_EQ(remove(2, record), sa_status::kOk);
+  EXPECT_EQ(server.services().count(), 1u);
 }
 
 TEST_F(ServicesTest, OtherPartitionsDoNotSeeAService) {

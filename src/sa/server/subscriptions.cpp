@@ -54,9 +54,8 @@ Subscriptions::SubscriptionMap::iterator Subscriptions::find_same(const Requeste
 std::uint16_t Subscriptions::set(const Requester& requester, InformInfo& info) {
   if (info.is_generic > 1 || info.subscribe > 1) return sa_status::kRequestInvalid;
   const bool has_range = verbs::is_zero(info.gid) && info.lid_first != kAllLids;
-  if (has_range && (info.lid_first == 0 || info.lid_last < info.lid_first)) {
-    return sa_status::kRequestInvalid;
-  }
+  // A range that has LID 0 only is one of no port, as requests have it that name neither.
+  if (has_range && info.lid_last < info.lid_first) return sa_status::kRequestInvalid;
   // A subscription belongs to the queue pair that it came from; its end may come from another one.
   const bool subscribes = info.subscribe != 0;
   const std::uint32_t qpn = subscribes || info.qpn == 0 ? requester.qpn : info.qpn;

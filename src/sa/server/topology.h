@@ -3,12 +3,14 @@
 // fabric, or over the tables of a subnet manager, and reports changes to the server (server.h).
 #pragma once
 
-#include "sa/records/node_record.h"
+#include "mad/agent.h"
+#include "sa/records/subnet_records.h"
 #include "verbs/types.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace ib::sa {
 
@@ -20,8 +22,20 @@ struct EndPort {
   std::uint16_t lid = 0;
   std::uint8_t lmc = 0;  // it has 2^lmc LIDs
   std::span<const std::uint16_t> pkeys;
-  std::uint8_t mtu = 0;   // verbs::Mtu
-  std::uint8_t rate = 0;  // sa/records/selector.h
+  std::uint8_t mtu = 0;     // verbs::Mtu
+  std::uint8_t rate = 0;    // sa/records/selector.h
+  std::uint8_t number = 1;  // in its node; 0: of a switch, whose other ports it stands for
+  std::uint8_t others = 0;  // how many these are
+
+  bool is_switch() const { return number == 0; }
+  bool has_lid(std::uint16_t wanted) const { return wanted >= lid && wanted - lid < 1 << lmc; }
+};
+
+// A port of a node, of a switch also one that has no addresses.
+struct NodePort {
+  EndPort end;  // through which it is addressed: itself, or port 0 of its switch
+  std::uint8_t number = 0;
+  std::span<const std::uint16_t> pkeys;  // empty: it lets all pass
 };
 
 // The parameters of packets from one port to another.
@@ -43,15 +57,25 @@ class Topology {
   virtual std::optional<EndPort> port(std::uint32_t index) const = 0;
   virtual std::optional<EndPort> find_lid(std::uint16_t lid) const = 0;
   virtual std::optional<EndPort> find_gid(const verbs::Gid& gid) const = 0;
-  // Returns nothing if packets do not get there.
-  virtual std::optional<Route> route(const EndPort& from, const EndPort& to) const = 0;
+  // Of packets from a LID of one port to a LID of another. Returns nothing if they do not get
+  // there.
+  virtual std::optional<Route> route(const EndPort& from, std::uint16_t slid, const EndPort& to,
+                                     std::uint16_t dlid) const = 0;
 
-  // Of a port in service.
-  virtual NodeRecord node_record(const EndPort& port) const = 0;
-  virtual PortInfoRecord port_info_record(const EndPort& port) const = 0;
+  // A port of the node of `end`, in service or not; nothing: the node has none of this number, or
+  // it is another one that can be addressed.
+  virtual std::optional<NodePort> node_port(const EndPort& end, std::uint8_t number) const = 0;
+  // The port at the other end of its link; nothing: no link that is up, or to no port in service.
+  virtual std::optional<NodePort> peer(const NodePort& port) const = 0;
+  // An attribute of subnet management, as the agent of the port's node gives it to an SMP that
+  // comes by this port [IBA1 14.2.5]; nothing: the agent has none of this modifier.
+  virtual std::optional<mad::SmpData> attribute(const NodePort& port, std::uint16_t attribute,
+                                                std::uint32_t modifier) const = 0;
 
   // The port of the subnet manager, which issues notices; nothing: it is not in service.
   virtual std::optional<EndPort> manager_port() const = 0;
+  // The subnet managers of the subnet.
+  virtual std::vector<SmInfoRecord> managers() const = 0;
 };
 
 }  // namespace ib::sa

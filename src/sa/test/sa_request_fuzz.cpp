@@ -9,6 +9,7 @@
 #include "base/fuzz_input.h"
 #include "sa/records/inform_info.h"
 #include "sa/records/mc_member_record.h"
+#include "sa/records/multi_path_record.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
 #include "sa/server/server.h"
@@ -37,6 +38,12 @@ class Fuzz {
     subnet_.ports[1].lmc = 1;
     subnet_.ports[2].pkeys = {0x8001, 0x7fff};
     subnet_.ports[3].mtu = 3;
+    subnet_.make_switch(3, 5);
+    subnet_.ports[3].linear_top = 200;
+    subnet_.ports[3].other_pkeys[1] = {0x8001};
+    subnet_.ports[3].other_pkeys[2] = {};
+    subnet_.ports[3].multicast[3] = {1};
+    subnet_.links = {{{0, 1}, {3, 1}}, {{1, 1}, {3, 2}}, {{2, 1}, {3, 3}}};
   }
 
   void run() {
@@ -80,12 +87,28 @@ class Fuzz {
   }
 
   void request() {
-    constexpr std::uint8_t kMethods[]{method::kGet,    method::kSet,           method::kGetTable,
-                                      method::kDelete, method::kGetTraceTable, method::kReport};
-    constexpr std::uint16_t kAttributes[]{
-        attribute::kPathRecord,       attribute::kMcMemberRecord, attribute::kServiceRecord,
-        attribute::kInformInfo,       attribute::kNodeRecord,     attribute::kPortInfoRecord,
-        attribute::kInformInfoRecord, attribute::kClassPortInfo,  0x7777};
+    constexpr std::uint8_t kMethods[]{method::kGet,     method::kSet,           method::kGetTable,
+                                      method::kDelete,  method::kGetTraceTable, method::kReport,
+                                      method::kGetMulti};
+    constexpr std::uint16_t kAttributes[]{attribute::kPathRecord,
+                                          attribute::kMcMemberRecord,
+                                          attribute::kServiceRecord,
+                                          attribute::kInformInfo,
+                                          attribute::kNodeRecord,
+                                          attribute::kPortInfoRecord,
+                                          attribute::kInformInfoRecord,
+                                          attribute::kClassPortInfo,
+                                          0x7777,
+                                          attribute::kSlToVlRecord,
+                                          attribute::kSwitchInfoRecord,
+                                          attribute::kLinearForwardingRecord,
+                                          attribute::kMulticastForwardingRecord,
+                                          attribute::kSmInfoRecord,
+                                          attribute::kLinkRecord,
+                                          attribute::kGuidInfoRecord,
+                                          attribute::kPkeyTableRecord,
+                                          attribute::kVlArbitrationRecord,
+                                          attribute::kMultiPathRecord};
     Request request;
     const std::size_t from = input_.byte() % (kPorts + 1);
     request.lid = from < kPorts ? subnet_.ports[from].lid : std::uint16_t{0x999};
@@ -115,6 +138,9 @@ class Fuzz {
     if (attribute == attribute::kPathRecord) {
       put(path_field::kSgid.byte, first);
       put(path_field::kDgid.byte, second);
+    } else if (attribute == attribute::kMultiPathRecord) {
+      put(multi_path_field::kGids, first);
+      put(multi_path_field::kGids + 16, second);
     } else if (attribute == attribute::kMcMemberRecord) {
       verbs::Gid mgid{0xff, 0x12, 0x40, 0x1b};
       mgid[15] = static_cast<std::uint8_t>(hints >> 4);
@@ -134,7 +160,7 @@ class Fuzz {
     IB_ASSERT(answer.bytes.size() <= kLimits.answer_bytes);
     if (answer.status != sa_status::kOk) {
       IB_ASSERT(answer.count == 0 && answer.bytes.empty());
-    } else if (request.method == method::kGetTable) {
+    } else if (request.method == method::kGetTable || request.method == method::kGetMulti) {
       IB_ASSERT(answer.stride % 8 == 0 && answer.bytes.size() == answer.count * answer.stride);
     } else {
       IB_ASSERT(answer.count == 1 && !answer.bytes.empty() && answer.bytes.size() <= kDataSize);

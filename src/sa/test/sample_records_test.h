@@ -4,6 +4,7 @@
 
 #include "sa/records/inform_info.h"
 #include "sa/records/mc_member_record.h"
+#include "sa/records/multi_path_record.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
 #include "verbs/gid.h"
@@ -33,6 +34,32 @@ inline PathRecord sample_path() {
   path.life = 18;
   path.preference = 3;
   return path;
+}
+
+inline MultiPathRecord sample_multi_path() {
+  MultiPathRecord record;
+  record.flow_label = 0xabcde;
+  record.hop_limit = 0x40;
+  record.traffic_class = 0x99;
+  record.reversible = true;
+  record.numb_path = 0x2a;
+  record.pkey = 0x8001;
+  record.qos_class = 0xfed;
+  record.sl = 0x7;
+  record.mtu_selector = Selector::Exactly;
+  record.mtu = 5;
+  record.rate_selector = Selector::Less;
+  record.rate = 16;
+  record.life_selector = Selector::Best;
+  record.life = 18;
+  record.service_id = 0x0102030405060708;
+  record.independence = 1;
+  record.sgid_count = 2;
+  record.dgid_count = 1;
+  record.gids[0] = verbs::make_gid(0xfe80000000000000, 0x11);
+  record.gids[1] = verbs::make_gid(0xfe80000000000000, 0x22);
+  record.gids[2] = verbs::make_gid(0xfe80000000000000, 0x33);
+  return record;
 }
 
 inline McMemberRecord sample_member() {

@@ -7,10 +7,13 @@
 #include "sa/records/header.h"
 #include "sa/records/inform_info.h"
 #include "sa/records/mc_member_record.h"
+#include "sa/records/multi_path_record.h"
 #include "sa/records/node_record.h"
 #include "sa/records/notice.h"
 #include "sa/records/path_record.h"
 #include "sa/records/service_record.h"
+#include "sa/records/subnet_records.h"
+#include "sa/records/table_records.h"
 #include "sa/test/sample_records_test.h"
 #include "verbs/gid.h"
 
@@ -138,6 +141,34 @@ TEST_F(SaWireTest, ASubscriptionIsReadAsItIsMeant) {
       "0xffff", "0x0304", "0x01", "0x01", "0x0003", "0x0042", "0x123456", "0x12", "0x000004", "");
 }
 
+TEST_F(SaWireTest, AMultiPathRecordIsReadAsItIsMeant) {
+  add(method::kGetMulti, attribute::kMultiPathRecord, 0, sample_multi_path());
+  IB_EXPECT_ROW(read("sa_multi_path",
+                     {"infiniband.multipathrecord.flowlabel", "infiniband.multipathrecord.hoplimit",
+                      "infiniband.multipathrecord.tclass", "infiniband.multipathrecord.reversible",
+                      "infiniband.multipathrecord.numbpath", "infiniband.multipathrecord.p_key",
+                      "infiniband.multipathrecord.sl", "infiniband.multipathrecord.mtuselector",
+                      "infiniband.multipathrecord.mtu", "infiniband.multipathrecord.rateselector",
+                      "infiniband.multipathrecord.rate", "infiniband.multipathrecord.sgidcount",
+                      "infiniband.multipathrecord.dgidcount"}),
+                "0x0abcde", "0x40", "0x99", "0x01", "0x2a", "0x8001", "0x07", "0x02", "0x05",
+                "0x01", "0x10", "0x02", "0x01", "");
+}
+
+TEST_F(SaWireTest, ALinkIsReadAsItIsMeant) {
+  add(method::kGetResp, attribute::kLinkRecord, 0, LinkRecord{5, 1, 2, 6});
+  IB_EXPECT_ROW(read("sa_link", {"infiniband.linkrecord.fromlid", "infiniband.linkrecord.fromport",
+                                 "infiniband.linkrecord.toport", "infiniband.linkrecord.tolid"}),
+                "0x0005", "0x01", "0x02", "0x0006", "");
+}
+
+TEST_F(SaWireTest, AManagerIsReadAsItIsMeant) {
+  add(method::kGetResp, attribute::kSmInfoRecord, 0, SmInfoRecord{5, 0x17, 0, 2, 14, kMasterState});
+  IB_EXPECT_ROW(read("sa_manager", {"infiniband.sminfo.guid", "infiniband.sminfo.actcount",
+                                    "infiniband.sminfo.priority", "infiniband.sminfo.smstate"}),
+                "0x0000000000000017", "0x00000002", "0x0e", "0x03", "");
+}
+
 TEST_F(SaWireTest, NoAttributeInAnyMethodIsMalformed) {
   NodeRecord node;
   node.lid = 5;
@@ -152,7 +183,18 @@ TEST_F(SaWireTest, NoAttributeInAnyMethodIsMalformed) {
     add(method, attribute::kNodeRecord, 0, node);
     add(method, attribute::kPortInfoRecord, 0, port);
     add(method, attribute::kInformInfoRecord, 0, InformInfoRecord{});
+    add(method, attribute::kGuidInfoRecord, 0, GuidInfoRecord{5, 1, {}});
+    add(method, attribute::kPkeyTableRecord, 0, PkeyTableRecord{5, 1, 2, {}});
+    add(method, attribute::kSlToVlRecord, 0, SlToVlRecord{5, 1, 2, {}});
+    add(method, attribute::kVlArbitrationRecord, 0, VlArbitrationRecord{5, 1, 2, {}});
+    add(method, attribute::kLinearForwardingRecord, 0, LinearForwardingRecord{5, 1, {}});
+    add(method, attribute::kMulticastForwardingRecord, 0, MulticastForwardingRecord{5, 1, 2, {}});
+    add(method, attribute::kLinkRecord, 0, LinkRecord{5, 1, 2, 6});
+    add(method, attribute::kSwitchInfoRecord, 0, SwitchInfoRecord{5, {}});
+    add(method, attribute::kSmInfoRecord, 0, SmInfoRecord{5, 1, 0, 2, 3, kMasterState});
   }
+  add(method::kGetMulti, attribute::kMultiPathRecord, 0, sample_multi_path());
+  add(method::kGetMultiResp, attribute::kMultiPathRecord, 0, sample_path());
   for (const std::uint8_t method : {method::kSet, method::kDelete, method::kDeleteResp}) {
     add(method, attribute::kMcMemberRecord, mc_component::kToJoin, McMemberRecord{});
     add(method, attribute::kServiceRecord, service_component::kNames, ServiceRecord{});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "fabric/source_lid.h"
 #include "mad/mgmt_class.h"
 #include "services/gsi/closed_ends_internal.h"
 #include "services/gsi/messages_internal.h"
@@ -37,8 +38,9 @@ bool GsiClosedEnds::take(const GsiAddress& to, const mad::Mad& mad) {
   if (!is_awake || is_early || to.remote.qkey != verbs::kGsiQkey) return true;  // lost there
   const std::uint16_t lid = to.remote.lid != 0 ? to.remote.lid : end->lid;
   fabric::Port& sender = agents_->port(to.port);
+  const fabric::PacketLids lids{fabric::source_lid(*from, to.remote.path_bits), lid};
   const std::optional<mad::Mad> answer =
-      agents_->exchange(sender, *end, {from->lid, lid}, from->pkeys[to.remote.pkey_index], mad);
+      agents_->exchange(sender, *end, lids, from->pkeys[to.remote.pkey_index], mad);
   if (!answer) return true;
   Arrival arrival{to.port, to.remote, *answer};
   arrival.from.lid = lid;

@@ -21,7 +21,7 @@ PortQueue::PortQueue(al::Ca& ca, std::uint32_t port, std::uint32_t number,
 }
 
 bool PortQueue::is_up() const {
-  const hca::PortEntry* entry = ca_.al().system().arena.port(port_);
+  const hca::PortEntry* entry = ca_.al().system().arena.port(ca_.info().first_port + number_ - 1);
   return is_open() && entry != nullptr &&
          entry->state.load(std::memory_order_acquire) == verbs::PortState::Active;
 }

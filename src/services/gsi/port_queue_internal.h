@@ -21,7 +21,7 @@ class PortQueue {
   using OnReceive =
       std::function<void(std::uint32_t port, const al::MadAddress& from, const mad::Mad& mad)>;
 
-  // `port`: in the fabric's table.
+  // `port`: its index in the graph. Device memory, without ports of switches, has others.
   PortQueue(al::Ca& ca, std::uint32_t port, std::uint32_t number, const OnReceive& on_receive);
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;

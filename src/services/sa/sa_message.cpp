@@ -77,7 +77,8 @@ std::vector<std::byte> sa_response(const mad::MadHeader& request, const sa::Answ
   mad.header.method = answer.method;
   mad.header.status = answer.status;
   const bool is_table =
-      answer.method == sa::method::kGetTableResp && answer.status == sa::sa_status::kOk;
+      (answer.method == sa::method::kGetTableResp || answer.method == sa::method::kGetMultiResp) &&
+      answer.status == sa::sa_status::kOk;
   if (is_table) {
     mad::RmppHeader rmpp;
     rmpp.time_flags = mad::rmpp_flag::kActive;

@@ -84,13 +84,29 @@ Status SaService::start(std::string& reason) {
 void SaService::on_message(const GsiMessage& message) {
   const fabric::Port* port = fabric_.graph().port(message.from.port);
   if (port == nullptr || topology_.manager_of(*port) != port) return;  // not its to answer
+  topology_.look_from(port);
   const std::optional<sa::Answer> answer = server_.handle(sa_request_of(message), executor_.now());
-  if (answer) {
-    // A requester that gets no answer repeats its request.
-    (void)gsi_.respond(agent_, message.from, sa_response(message.header, *answer));
-  }
+  topology_.look_from(nullptr);
+  tell_members();
+  if (answer) respond(message, *answer);
   send_reports();
   arm();
+}
+
+void SaService::tell_members() {
+  const std::uint64_t version = server_.groups().version();
+  if (std::exchange(listeners_.members_told, version) != version && listeners_.on_members) {
+    listeners_.on_members(server_.groups());
+  }
+}
+
+// Long answers under way have a limit: one more is refused with a short one, so that the requester
+// tries again later, as it does without any answer.
+void SaService::respond(const GsiMessage& request, const sa::Answer& answer) {
+  const Status sent = gsi_.respond(agent_, request.from, sa_response(request.header, answer));
+  if (sent != Status::LimitExceeded) return;
+  const sa::Answer busy{answer.method, mad::mad_status::kBusy, 0, 0, {}};
+  (void)gsi_.respond(agent_, request.from, sa_response(request.header, busy));
 }
 
 void SaService::arm() {
@@ -140,8 +156,10 @@ void SaService::tell_later() {
 void SaService::tell() {
   const std::unique_ptr<platform::Timer> done = std::move(telling_);
   for (const Change& change : std::exchange(changes_, {})) {
-    if (on_port_) on_port_(*fabric_.graph().port(change.port), change.gid, change.is_up);
+    if (listeners_.on_port)
+      listeners_.on_port(*fabric_.graph().port(change.port), change.gid, change.is_up);
   }
+  tell_members();
   send_reports();
 }
 

@@ -29,7 +29,9 @@ namespace ib::services {
 class SaService {
  public:
   struct Options {
-    sa::ServerOptions server{};
+    // The SM_Key is the one that OpenSM and its tools start with. It is no secret: it lets a tool
+    // of an administrator see all partitions, as it would with OpenSM.
+    sa::ServerOptions server{.sm_key = 1};
     Duration report_timeout = std::chrono::seconds(1);  // of one try
     std::uint32_t report_retries = 3;
   };
@@ -48,7 +50,14 @@ class SaService {
   void open(io::IrpRef irp);
   // Takes requests on the ports of all nodes that are or will be open.
   Status start(std::string& reason);
-  void set_on_port(OnPort on_port) { on_port_ = std::move(on_port); }
+  void set_on_port(OnPort on_port) { listeners_.on_port = std::move(on_port); }
+  // Hears that groups have other members, before the request that did it is answered.
+  void set_on_members(std::function<void(const sa::Groups&)> on_members) {
+    listeners_.on_members = std::move(on_members);
+  }
+
+  // See FabricTopology::set_manager_view().
+  void set_manager_view(const ManagerView* view) { topology_.set_manager_view(view); }
 
   const FabricTopology& topology() const { return topology_; }
   const sa::Server& server() const { return server_; }
@@ -68,11 +77,13 @@ class SaService {
   };
 
   void on_message(const GsiMessage& message);
+  void respond(const GsiMessage& request, const sa::Answer& answer);
   void look_at(std::uint32_t index);
   void tell_later();
   void tell();
   void send_reports();
   void arm();
+  void tell_members();
 
   Gsi& gsi_;
   fabric::Fabric& fabric_;
@@ -82,7 +93,11 @@ class SaService {
   sa::Server server_;
   std::vector<std::optional<Known>> known_;  // by index of the port
   AgentId agent_ = 0;
-  OnPort on_port_;
+  struct {
+    OnPort on_port;
+    std::function<void(const sa::Groups&)> on_members;
+    std::uint64_t members_told = 0;  // version of the groups
+  } listeners_;
   std::vector<Change> changes_;  // not told yet
   std::unique_ptr<platform::Timer> telling_;
   std::unique_ptr<platform::Timer> timer_;  // of leases

@@ -56,8 +56,20 @@ void SmService::request_sweep(bool is_full) {
   work_at(executor_.now());
 }
 
+void SmService::look_at(std::uint64_t switch_guid) {
+  manager_.look_at(switch_guid);
+  if (!is_working_) work_at(executor_.now());
+}
+
+void SmService::set_priority(std::uint8_t priority) {
+  manager_.set_priority(priority);
+  work_at(executor_.now());
+}
+
 void SmService::set_groups(std::vector<sm::MulticastGroup> groups) {
+  const bool is_at_rest = manager_.is_settled() && !is_working_;
   manager_.set_groups(std::move(groups));
+  if (is_at_rest) return work();
   work_at(executor_.now());
 }
 

@@ -38,7 +38,11 @@ class SmService final : public LocalManager {
   bool on_smp(std::uint32_t port, const fabric::PacketLids& lids, const mad::Mad& mad) override;
 
   void request_sweep(bool is_full);
+  void look_at(std::uint64_t switch_guid);  // whose links have changed
+  void set_priority(std::uint8_t priority);
+  // A settled manager has written the tables when it returns, unless there are very many.
   void set_groups(std::vector<sm::MulticastGroup> groups);
+  std::uint32_t port() const { return port_; }  // in the graph
   const sm::Manager& manager() const { return manager_; }
 
  private:

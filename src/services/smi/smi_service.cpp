@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/smi/smi_service.h"
 
+#include "fabric/source_lid.h"
 #include "mad/smp.h"
 #include "services/smi/traps.h"
 
@@ -41,7 +42,8 @@ void SmiService::send(const GsiAddress& to, const mad::Mad& mad) {
   if (from == nullptr || from->is_ethernet()) return;
   fabric::PacketLids lids;
   lids.destination = to.remote.lid;
-  if (lids.destination != mad::kPermissiveLid) lids.source = from->lid;
+  if (lids.destination != mad::kPermissiveLid)
+    lids.source = fabric::source_lid(*from, to.remote.path_bits);
   smi_.send(to.port, lids, mad);
 }
 
@@ -58,6 +60,10 @@ bool SmiService::on_smp(std::uint32_t port, const fabric::PacketLids& lids, cons
   GsiAddress from;
   from.port = port;
   from.remote.lid = lids.source;
+  const fabric::Port* own = fabric_.graph().port(port);
+  if (own != nullptr && own->has_lid(lids.destination)) {
+    from.remote.path_bits = static_cast<std::uint8_t>(lids.destination - own->lid);
+  }
   return umad_.on_smp(from, mad);
 }
 

@@ -25,6 +25,7 @@ UmadHeader header_from(const GsiAddress& from) {
   header.qpn = from.remote.qpn;
   header.lid = from.remote.lid;
   header.sl = from.remote.sl;
+  header.path_bits = from.remote.path_bits;
   header.pkey_index = from.remote.pkey_index;
   if (!from.remote.route) return header;
   const al::MadRoute& route = *from.remote.route;
@@ -72,6 +73,7 @@ GsiAddress UmadService::address_of(const UmadAgent& agent, const UmadHeader& hea
   to.port = agent.port;
   to.remote.lid = header.lid;
   to.remote.sl = header.sl;
+  to.remote.path_bits = header.path_bits;
   to.remote.qpn = header.qpn;
   to.remote.qkey = header.qkey;
   to.remote.pkey_index = header.pkey_index;

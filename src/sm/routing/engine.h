@@ -11,8 +11,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ib::sm {
+
+// By switch: others whose LIDs may need other ports in its table.
+using StaleWays = std::vector<std::vector<std::uint32_t>>;
 
 class Engine {
  public:
@@ -26,6 +30,16 @@ class Engine {
   virtual bool prepare(const Graph& graph, std::string& reason) = 0;
   // By LID: the port, or kNoRoute. The table is long enough for the highest LID.
   virtual void fill(std::uint32_t at, std::span<std::uint8_t> table) const = 0;
+
+  // The graph has changed, in its place. Ways that are there still stay; tables are right again
+  // when renew() was called for `stale`. Returns false if it has to prepare
+  // again.
+  virtual bool adapt(const GraphChange& /*change*/, StaleWays& /*stale*/) { return false; }
+  // LIDs of switches in the table of another one: those whose way is there no longer get another
+  // port, and are added to `changed`.
+  virtual void renew(std::uint32_t /*at*/, std::span<const std::uint32_t> /*to*/,
+                     std::span<std::uint8_t> /*table*/,
+                     std::vector<std::uint16_t>& /*changed*/) const {}
 
   // The service level of packets from one switch to another.
   virtual std::uint8_t service_level(std::uint32_t /*from*/, std::uint32_t /*to*/) const {

@@ -39,13 +39,13 @@ bool FatTree::number_levels(std::string& reason) {
   return true;
 }
 
-void FatTree::number_adapters() {
-  ordinals_.assign(std::size_t{graph_->top_lid} + 1, 0);
-  std::uint32_t next = 0;
-  for (const GraphSwitch& each : graph_->switches) {
-    for (const Destination& destination : each.destinations) {
-      if (!destination.is_adapter()) continue;
-      for (std::uint32_t i = 0; i < destination.count; ++i) ordinals_[destination.lid + i] = next++;
+// Those that have no number so far.
+void FatTree::number_adapters(const GraphSwitch& at) {
+  for (const Destination& destination : at.destinations) {
+    if (!destination.is_adapter()) continue;
+    for (std::uint32_t i = 0; i < destination.count; ++i) {
+      std::uint32_t& ordinal = ordinals_[destination.lid + i];
+      if (ordinal == 0) ordinal = next_ordinal_++;
     }
   }
 }
@@ -62,14 +62,26 @@ bool FatTree::prepare(const Graph& graph, std::string& reason) {
     reason = "some switches with channel adapters have no common switch above them";
     return false;
   }
-  detour_ = detour_for(graph, hops_);
-  number_adapters();
+  find_detours();
+  ordinals_.assign(std::size_t{graph.top_lid} + 1, 0);
+  next_ordinal_ = 0;
+  for (const GraphSwitch& each : graph.switches) number_adapters(each);
   return true;
 }
 
 void FatTree::fill(std::uint32_t at, std::span<std::uint8_t> table) const {
-  fill_by_ordinal(*graph_, hops_, detour_ ? &*detour_ : nullptr, at, ordinals_,
-                  divisors_[levels_[at]], table);
+  fill_by_ordinal(*graph_, hops_, detour(), at, ordinals_, divisors_[levels_[at]], table);
+}
+
+bool FatTree::adapt(const GraphChange& change, StaleWays& stale) {
+  ordinals_.resize(std::size_t{graph_->top_lid} + 1);
+  for (const std::uint32_t at : change.arrivals) number_adapters(graph_->switches[at]);
+  return HopEngine::adapt(change, stale);
+}
+
+std::uint8_t FatTree::choose(std::uint32_t at, std::uint16_t lid, bool /*is_adapter*/,
+                             std::span<const std::uint8_t> ports, Loads& /*loads*/) const {
+  return ports[ordinals_[lid] / divisors_[levels_[at]] % ports.size()];
 }
 
 }  // namespace ib::sm

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "sm/routing/hops.h"
 
-#include <numeric>
+#include <algorithm>
+#include <functional>
+#include <queue>
 #include <utility>
 
 namespace ib::sm {
@@ -83,6 +85,88 @@ void HopTable::compute_up_down(const Graph& graph, std::vector<std::uint32_t> pl
       hops[at] = static_cast<std::uint8_t>(best);
       set(at, to, best, true);
     }
+  }
+}
+
+// --- After a loss ---
+
+bool HopTable::has_first(const Graph& graph, std::uint32_t from, std::uint32_t to) const {
+  const std::uint8_t here = cell(from, to);
+  return std::ranges::any_of(graph.switches[from].neighbors, [&](const Neighbor& neighbor) {
+    return is_first(from, here, neighbor.to, to);
+  });
+}
+
+// In: switches that may have lost their ways. Out: those that have, with all that had theirs over
+// them. Hops decrease on each way, so that no two hold each other up.
+void HopTable::drop(const Graph& graph, std::uint32_t to, std::vector<std::uint32_t>& dropped) {
+  std::vector<std::uint32_t> doubtful = std::exchange(dropped, {});
+  while (!doubtful.empty()) {
+    const std::uint32_t at = doubtful.back();
+    doubtful.pop_back();
+    if (at == to || cell(at, to) == kFar || has_first(graph, at, to)) continue;
+    for (const Neighbor& neighbor : graph.switches[at].neighbors) {
+      const std::uint8_t there = cell(neighbor.to, to);
+      if (there != kFar && is_first(neighbor.to, there, at, to)) doubtful.push_back(neighbor.to);
+    }
+    cells_[std::size_t{at} * size_ + to] = kFar;
+    dropped.push_back(at);
+  }
+}
+
+// The shortest ways of those that have none; with an order, ways that only go down.
+void HopTable::find_shortest(const Graph& graph, std::uint32_t to,
+                             std::span<const std::uint32_t> dropped) {
+  const auto leads_on = [&](std::uint32_t from, std::uint32_t next) {
+    const std::uint8_t there = cell(next, to);
+    return there != kFar && (place_.empty() || (is_above(from, next) && (there & 1) == 0));
+  };
+  using Found = std::pair<unsigned, std::uint32_t>;  // hops, switch
+  std::priority_queue<Found, std::vector<Found>, std::greater<>> found;
+  for (const std::uint32_t at : dropped) {
+    unsigned best = kMostHops + 1;
+    for (const Neighbor& neighbor : graph.switches[at].neighbors) {
+      if (leads_on(at, neighbor.to)) best = std::min(best, (cell(neighbor.to, to) >> 1) + 1u);
+    }
+    if (best <= kMostHops) found.emplace(best, at);
+  }
+  while (!found.empty()) {
+    const auto [hops, at] = found.top();
+    found.pop();
+    if (cell(at, to) != kFar) continue;
+    set(at, to, hops, false);
+    if (hops == kMostHops) continue;
+    for (const Neighbor& neighbor : graph.switches[at].neighbors) {
+      const bool is_open = cell(neighbor.to, to) == kFar && leads_on(neighbor.to, at);
+      if (is_open) found.emplace(hops + 1, neighbor.to);
+    }
+  }
+}
+
+void HopTable::find_up_first(const Graph& graph, std::uint32_t to,
+                             std::vector<std::uint32_t>& dropped) {
+  std::ranges::sort(dropped, {}, [&](std::uint32_t at) { return place_[at]; });
+  for (const std::uint32_t at : dropped) {
+    if (cell(at, to) != kFar) continue;
+    unsigned best = kMostHops + 1;
+    for (const Neighbor& neighbor : graph.switches[at].neighbors) {
+      const std::uint8_t there = cell(neighbor.to, to);
+      if (there != kFar && is_above(neighbor.to, at)) best = std::min(best, (there >> 1) + 1u);
+    }
+    if (best <= kMostHops) set(at, to, best, true);
+  }
+}
+
+void HopTable::lose(const Graph& graph, std::span<const std::uint32_t> ends,
+                    std::vector<Pair>& changed) {
+  std::vector<std::uint32_t> dropped;
+  for (std::uint32_t to = 0; to < size_; ++to) {
+    dropped.assign(ends.begin(), ends.end());
+    drop(graph, to, dropped);
+    if (dropped.empty()) continue;
+    find_shortest(graph, to, dropped);
+    if (!place_.empty()) find_up_first(graph, to, dropped);
+    for (const std::uint32_t at : dropped) changed.push_back({at, to});
   }
 }
 

@@ -3,21 +3,16 @@
 // each other.
 #pragma once
 
-#include "sm/routing/engine.h"
-#include "sm/routing/hops.h"
+#include "sm/routing/hop_engine.h"
 
 namespace ib::sm {
 
-class MinHop final : public Engine {
+class MinHop final : public HopEngine {
  public:
   std::string_view name() const override { return "min-hop"; }
   bool is_deadlock_free() const override { return false; }
   bool prepare(const Graph& graph, std::string& reason) override;
   void fill(std::uint32_t at, std::span<std::uint8_t> table) const override;
-
- private:
-  const Graph* graph_ = nullptr;
-  HopTable hops_;
 };
 
 }  // namespace ib::sm

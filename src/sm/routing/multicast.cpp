@@ -68,8 +68,7 @@ void cut_top(std::map<std::uint32_t, PortSet>& tree, const std::vector<Above>& a
     if (below.size() != 1) return;
     tree.erase(at);
     at = below[0];
-    const std::uint8_t up = above[at].port;
-    tree[at][up / 64] &= ~(std::uint64_t{1} << up % 64);
+    take_port(tree[at], above[at].port);
   }
 }
 
@@ -84,7 +83,8 @@ std::map<std::uint32_t, PortSet> make_tree(const Graph& graph, std::span<const M
   std::vector<bool> has_member(graph.size());
   for (const Member& member : members) {
     if (above[member.at].at == kNone) continue;
-    put_port(tree[member.at], member.port);
+    PortSet& own = tree[member.at];
+    if (member.receives) put_port(own, member.port);
     has_member[member.at] = true;
     for (std::uint32_t at = member.at; at != root; at = above[at].at) {
       PortSet& upper = tree[above[at].at];

@@ -19,9 +19,15 @@ inline void put_port(PortSet& set, std::uint8_t port) {
   set[port / 64] |= std::uint64_t{1} << port % 64;
 }
 
+inline void take_port(PortSet& set, std::uint8_t port) {
+  set[port / 64] &= ~(std::uint64_t{1} << port % 64);
+}
+
 struct Member {
   std::uint32_t at = 0;   // switch
   std::uint8_t port = 0;  // of it
+  bool receives = true;   // else it only sends
+  bool operator==(const Member&) const = default;
 };
 
 // By switch, those that take part. The tree hangs from a switch that `seed` and the levels of

@@ -243,6 +243,172 @@ TEST(Routing, PortsShareTheLidsOfAdapters) {
   for (const auto& [port, load] : loads) EXPECT_EQ(load, 2) << int{port};
 }
 
+// --- Losses ---
+
+// The links of a way by a LID, and whether it arrives.
+struct Way {
+  std::vector<std::pair<std::uint32_t, Link>> links;
+  bool arrives = false;
+};
+
+Way way_to(const Graph& graph, const Tables& tables, std::uint32_t from, std::uint16_t lid) {
+  Way way;
+  for (std::uint32_t at = from; way.links.size() <= graph.size();) {
+    const std::uint8_t port = tables[at][lid];
+    for (const Destination& own : graph.switches[at].destinations) {
+      way.arrives = way.arrives || (own.lid <= lid && lid <= own.last() && own.port == port);
+    }
+    const auto& links = graph.switches[at].links;
+    const auto link = std::ranges::find(links, port, &Link::port);
+    if (way.arrives || link == links.end()) return way;
+    way.links.emplace_back(at, *link);
+    at = link->to;
+  }
+  return way;
+}
+
+bool has_link(const Graph& graph, const std::pair<std::uint32_t, Link>& link) {
+  const auto& links = graph.switches[link.first].links;
+  return std::ranges::find(links, link.second) != links.end();
+}
+
+void remove_link(Graph& graph, unsigned roll) {
+  std::vector<std::pair<std::uint32_t, Link>> all;
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    for (const Link& link : graph.switches[i].links) all.emplace_back(i, link);
+  }
+  if (all.empty()) return;
+  const auto [at, link] = all[roll % all.size()];
+  std::erase(graph.switches[at].links, link);
+  std::erase(graph.switches[link.to].links, Link{at, link.to_port, link.port});
+  graph.finish();
+}
+
+// One LID of an adapter more, at a switch that has one.
+void add_lid(Net& net, unsigned roll) {
+  for (std::uint32_t i = 0; i < net.graph.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>((i + roll) % net.graph.size());
+    if (!net.graph.switches[at].has_adapters) continue;
+    net.graph.add_destination(at, {++net.lid, 1, 90});
+    return;
+  }
+}
+
+void renew_tables(const Graph& graph, const Engine& engine, const StaleWays& stale,
+                  Tables& tables) {
+  for (std::uint32_t at = 0; at < graph.size(); ++at) {
+    tables[at].resize(std::size_t{graph.top_lid} + 1, kNoRoute);
+    const Tables before{tables[at]};
+    std::vector<std::uint16_t> changed;
+    if (at < stale.size()) engine.renew(at, stale[at], tables[at], changed);
+    for (std::uint16_t lid = 0; lid <= graph.top_lid; ++lid) {
+      const bool is_told = std::ranges::find(changed, lid) != changed.end();
+      EXPECT_EQ(is_told, tables[at][lid] != before[0][lid]);
+    }
+  }
+}
+
+void expect_ways_kept(const Graph& before, const Tables& old, const Graph& now,
+                      const Tables& tables) {
+  for (std::uint32_t from = 0; from < now.size(); ++from) {
+    if (!now.switches[from].has_adapters) continue;
+    for (const GraphSwitch& to : before.switches) {
+      for (const Destination& destination : to.destinations) {
+        if (!destination.is_adapter()) continue;
+        const Way way = way_to(before, old, from, destination.lid);
+        const bool is_whole =
+            std::ranges::all_of(way.links, [&](const auto& link) { return has_link(now, link); });
+        if (!is_whole) continue;
+        EXPECT_EQ(way_to(now, tables, from, destination.lid).links, way.links)
+            << "from " << from << " to LID " << destination.lid;
+      }
+    }
+  }
+}
+
+// Returns how often the engine has adapted.
+unsigned lose_links(Net net, Routing routing, unsigned seed) {
+  std::mt19937 generator(seed);
+  const auto random = [&] { return static_cast<unsigned>(generator()); };
+  std::string reason;
+  Graph graph = net.graph;
+  const auto engine = choose_engine(routing, graph, reason);
+  Tables tables = fill_tables(graph, *engine);
+  for (unsigned times = 1; times <= 6; ++times) {
+    const Graph before = graph;
+    const Tables old = tables;
+    for (unsigned i = 1 + random() % 2; i > 0; --i) remove_link(net.graph, random());
+    if (random() % 4 == 0) add_lid(net, random());
+    const auto change = change_between(before, net.graph);
+    EXPECT_TRUE(change);
+    graph = net.graph;
+    StaleWays stale;
+    if (!change || !engine->adapt(*change, stale)) return times - 1;
+    renew_tables(graph, *engine, stale, tables);
+    EXPECT_EQ(find_unreached(graph, tables), "");
+    if (engine->is_deadlock_free()) {
+      EXPECT_EQ(find_credit_loop(graph, tables, *engine), "");
+    }
+    expect_ways_kept(before, old, graph, tables);
+    if (testing::Test::HasFailure()) return times;
+  }
+  return 6;
+}
+
+TEST(Losses, EnginesKeepTheWaysThatAreLeft) {
+  unsigned adapted = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    for (const Routing routing : {Routing::MinHop, Routing::UpDown, Routing::Automatic}) {
+      SCOPED_TRACE(routing_name(routing));
+      adapted += lose_links(random_net(seed), routing, seed);
+      adapted += lose_links(fat_tree(2 + seed % 5, 2 + seed % 4, 3), routing, seed);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(adapted, 1000u);
+}
+
+// Each spine is to have a share of what the lost cable has carried.
+TEST(Losses, WhatALinkHasCarriedIsSharedByTheOthers) {
+  for (const Routing routing : {Routing::Automatic, Routing::MinHop}) {
+    Net net = fat_tree(2, 4, 12);
+    Graph graph = net.graph;
+    std::string reason;
+    const auto engine = choose_engine(routing, graph, reason);
+    Tables tables = fill_tables(graph, *engine);
+    const Graph before = graph;
+    std::erase(net.graph.switches[0].links, Link{3, kFirst + 1, kFirst});
+    std::erase(net.graph.switches[3].links, Link{0, kFirst, kFirst + 1});
+    net.graph.finish();
+    graph = net.graph;
+    StaleWays stale;
+    ASSERT_TRUE(engine->adapt(*change_between(before, graph), stale));
+    renew_tables(graph, *engine, stale, tables);
+    std::map<std::uint8_t, int> loads;
+    for (const Destination& destination : graph.switches[1].destinations) {
+      if (destination.is_adapter()) ++loads[tables[0][destination.lid]];
+    }
+    EXPECT_EQ(loads.size(), 3u) << engine->name();
+    for (const auto& [port, load] : loads) EXPECT_EQ(load, 4) << engine->name() << int{port};
+  }
+}
+
+TEST(Losses, MoreThanALossIsNoChangeToAdaptTo) {
+  const Net net = fat_tree(3, 2, 2);
+  Graph less = net.graph;
+  remove_link(less, 0);
+  EXPECT_EQ(change_between(net.graph, less)->ends.size(), 2u);
+  EXPECT_FALSE(change_between(less, net.graph));
+  EXPECT_FALSE(change_between(net.graph, net.graph)->is_any);
+  Graph other = net.graph;
+  other.add_destination(3, {200, 1, 7});  // the first one of a spine
+  EXPECT_FALSE(change_between(net.graph, other));
+  other = net.graph;
+  other.add_destination(0, {200, 1, 7});
+  EXPECT_EQ(change_between(net.graph, other)->arrivals, std::vector<std::uint32_t>{0});
+}
+
 // --- Multicast ---
 
 // Copies that come to members when one of them sends.
@@ -282,7 +448,7 @@ TEST(Multicast, EachOtherMemberGetsOneCopy) {
     for (std::uint32_t i = 0; i < net.graph.size(); ++i) {
       for (const Destination& destination : net.graph.switches[i].destinations) {
         if (destination.is_adapter() && (destination.lid + seed) % 3 != 0) {
-          members.push_back({i, destination.port});
+          members.push_back({i, destination.port, (destination.lid + seed) % 5 != 0});
         }
       }
     }
@@ -302,7 +468,8 @@ TEST(Multicast, EachOtherMemberGetsOneCopy) {
     for (const Member& from : members) {
       std::multiset<std::pair<std::uint32_t, int>> wanted;
       for (const Member& to : members) {
-        if (to.at != from.at || to.port != from.port) wanted.insert({to.at, to.port});
+        const bool is_other = to.at != from.at || to.port != from.port;
+        if (is_other && to.receives) wanted.insert({to.at, to.port});
       }
       EXPECT_EQ(deliver(net.graph, tree, from), wanted);
     }

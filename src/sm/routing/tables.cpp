@@ -3,25 +3,12 @@
 
 #include "sm/subnet/subnet.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 namespace ib::sm {
 namespace {
-
-// The ports of `at` that begin a way to a switch.
-void first_ports(const Graph& graph, const HopTable& hops, const HopTable* detour, std::uint32_t at,
-                 std::uint32_t to, std::vector<std::uint8_t>& ports) {
-  ports.clear();
-  const std::vector<Link>& links = graph.switches[at].links;
-  const auto add = [&](const Neighbor& neighbor) {
-    for (std::uint32_t i = 0; i < neighbor.count; ++i) {
-      ports.push_back(links[neighbor.first + i].port);
-    }
-  };
-  hops.each_first(graph, at, to, add);
-  if (ports.empty() && detour != nullptr) detour->each_first(graph, at, to, add);
-}
 
 // Round and round among the same ports; when others come, the ones with the least load are first.
 class Balance {
@@ -67,7 +54,8 @@ void fill(const Graph& graph, const HopTable& hops, const HopTable* detour, std:
   std::vector<std::uint8_t> ports;
   for (std::uint32_t to = 0; to < graph.size(); ++to) {
     if (to == at || graph.switches[to].destinations.empty()) continue;
-    first_ports(graph, hops, detour, at, to, ports);
+    ports.clear();
+    each_first_port(graph, hops, detour, at, to, [&](std::uint8_t port) { ports.push_back(port); });
     if (ports.empty()) continue;
     begin(ports);
     for (const Destination& destination : graph.switches[to].destinations) {
@@ -80,6 +68,24 @@ void fill(const Graph& graph, const HopTable& hops, const HopTable* detour, std:
 }
 
 }  // namespace
+
+std::uint8_t Loads::take_least(std::span<const std::uint8_t> ports, bool is_load) {
+  if (by_port_.empty()) {
+    by_port_.resize(256);
+    for (const GraphSwitch& each : graph_.switches) {
+      for (const Destination& destination : each.destinations) {
+        if (!destination.is_adapter()) continue;
+        for (std::uint32_t i = 0; i < destination.count; ++i) {
+          ++by_port_[table_[destination.lid + i]];
+        }
+      }
+    }
+  }
+  const std::uint8_t least =
+      *std::ranges::min_element(ports, {}, [&](std::uint8_t port) { return by_port_[port]; });
+  if (is_load) ++by_port_[least];
+  return least;
+}
 
 void fill_balanced(const Graph& graph, const HopTable& hops, const HopTable* detour,
                    std::uint32_t at, std::span<std::uint8_t> table) {

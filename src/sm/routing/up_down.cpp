@@ -6,18 +6,6 @@
 
 namespace ib::sm {
 
-std::optional<HopTable> detour_for(const Graph& graph, const HopTable& hops) {
-  for (std::uint32_t from = 0; from < graph.size(); ++from) {
-    for (std::uint32_t to = 0; to < graph.size(); ++to) {
-      if (hops.is_reached(from, to)) continue;
-      HopTable shortest;
-      shortest.compute(graph);
-      return shortest;
-    }
-  }
-  return std::nullopt;
-}
-
 // Levels tell nothing where all switches have adapters: an order of them by number only would lead
 // far around.
 bool UpDown::prepare(const Graph& graph, std::string& /*reason*/) {
@@ -28,12 +16,12 @@ bool UpDown::prepare(const Graph& graph, std::string& /*reason*/) {
   if (!has_levels || !hops_.joins_adapters(graph)) {
     hops_.compute_up_down(graph, order_by_root(graph));
   }
-  detour_ = detour_for(graph, hops_);
+  find_detours();
   return true;
 }
 
 void UpDown::fill(std::uint32_t at, std::span<std::uint8_t> table) const {
-  fill_balanced(*graph_, hops_, detour_ ? &*detour_ : nullptr, at, table);
+  fill_balanced(*graph_, hops_, detour(), at, table);
 }
 
 }  // namespace ib::sm

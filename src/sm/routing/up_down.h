@@ -6,27 +6,16 @@
 // of the uppermost level. They take the shortest one.
 #pragma once
 
-#include "sm/routing/engine.h"
-#include "sm/routing/hops.h"
-
-#include <optional>
+#include "sm/routing/hop_engine.h"
 
 namespace ib::sm {
 
-class UpDown final : public Engine {
+class UpDown final : public HopEngine {
  public:
   std::string_view name() const override { return "up/down"; }
   bool is_deadlock_free() const override { return true; }
   bool prepare(const Graph& graph, std::string& reason) override;
   void fill(std::uint32_t at, std::span<std::uint8_t> table) const override;
-
- private:
-  const Graph* graph_ = nullptr;
-  HopTable hops_;
-  std::optional<HopTable> detour_;
 };
-
-// The shortest ways, if there are switches that `hops` has no way between.
-std::optional<HopTable> detour_for(const Graph& graph, const HopTable& hops);
 
 }  // namespace ib::sm

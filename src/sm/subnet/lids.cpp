@@ -5,13 +5,14 @@
 
 namespace ib::sm {
 
-bool Lids::take(Port& port, std::uint16_t lid, std::uint8_t lmc) {
+bool Lids::take(Subnet& subnet, std::uint32_t index, std::uint16_t lid, std::uint8_t lmc) {
   const std::uint32_t count = 1u << lmc;
   if (lid == 0 || lid % count != 0 || lid + count - 1 > kLastUnicastLid) return false;
   for (std::uint32_t i = lid; i < lid + count; ++i) {
-    if (used_[i]) return false;
+    if (holders_[i] != kNone) return false;
   }
-  for (std::uint32_t i = lid; i < lid + count; ++i) used_[i] = true;
+  for (std::uint32_t i = lid; i < lid + count; ++i) holders_[i] = index;
+  Port& port = subnet.port(index);
   port.lid = lid;
   port.lmc = lmc;
   given_[port.guid] = lid;
@@ -24,16 +25,16 @@ std::uint16_t Lids::find_free(std::uint8_t lmc) {
   const std::uint32_t count = 1u << lmc;
   std::uint32_t& lid = candidates_[lmc];
   for (lid = std::max(lid, count); lid + count - 1 <= kLastUnicastLid; lid += count) {
-    const auto first = used_.begin() + static_cast<std::ptrdiff_t>(lid);
-    if (std::find(first, first + count, true) == first + count) {
-      return static_cast<std::uint16_t>(lid);
-    }
+    const auto first = holders_.begin() + static_cast<std::ptrdiff_t>(lid);
+    const bool is_free =
+        std::all_of(first, first + count, [](std::uint32_t i) { return i == kNone; });
+    if (is_free) return static_cast<std::uint16_t>(lid);
   }
   return 0;
 }
 
 void Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
-  used_.assign(kLastUnicastLid + 1, false);
+  holders_.assign(kLastUnicastLid + 1, kNone);
   candidates_ = {};
   top_ = 0;
   std::vector<std::uint32_t> ports;  // without a LID still
@@ -47,8 +48,8 @@ void Lids::assign(Subnet& subnet, std::uint8_t lmc, Problems& problems) {
   };
   const auto give = [&](const auto& lid_for) {
     std::erase_if(ports, [&](std::uint32_t i) {
-      Port& port = subnet.port(i);
-      return take(port, lid_for(port), lmc_of(port));
+      const Port& port = subnet.port(i);
+      return take(subnet, i, lid_for(port), lmc_of(port));
     });
   };
   const auto given = [&](const Port& port) {

@@ -21,12 +21,16 @@ class Lids {
   // Port 0 of switches has an LMC of 0.
   void assign(Subnet& subnet, std::uint8_t lmc, Problems& problems);
   std::uint16_t top() const { return top_; }  // the highest in use
+  // The port that has it; kNone if none does.
+  std::uint32_t holder(std::uint16_t lid) const {
+    return lid < holders_.size() ? holders_[lid] : kNone;
+  }
 
  private:
-  bool take(Port& port, std::uint16_t lid, std::uint8_t lmc);
+  bool take(Subnet& subnet, std::uint32_t index, std::uint16_t lid, std::uint8_t lmc);
   std::uint16_t find_free(std::uint8_t lmc);
 
-  std::vector<bool> used_;
+  std::vector<std::uint32_t> holders_;                      // by LID; kNone: it is free
   std::unordered_map<std::uint64_t, std::uint16_t> given_;  // by port GUID
   std::array<std::uint32_t, 8> candidates_{};               // by LMC: no lower one is free
   std::uint16_t top_ = 0;

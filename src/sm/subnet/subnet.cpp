@@ -21,17 +21,15 @@ std::uint32_t Subnet::find(std::uint64_t node_guid) const {
 }
 
 std::uint32_t Subnet::find_port(std::uint64_t port_guid) const {
-  const auto found = std::ranges::find_if(ports_, [&](const Port& port) {
-    return port.guid == port_guid && port_guid != 0 && is_served(port);
-  });
-  return found != ports_.end() ? static_cast<std::uint32_t>(found - ports_.begin()) : kNone;
+  const auto found = by_port_guid_.find(port_guid);
+  if (found == by_port_guid_.end()) return kNone;
+  const Port& port = ports_[found->second];
+  return port.guid == port_guid && is_served(port) ? found->second : kNone;
 }
 
-std::uint32_t Subnet::find_lid(std::uint16_t lid) const {
-  const auto found = std::ranges::find_if(ports_, [&](const Port& port) {
-    return port.lid != 0 && lid >= port.lid && lid - port.lid < 1 << port.lmc && is_served(port);
-  });
-  return found != ports_.end() ? static_cast<std::uint32_t>(found - ports_.begin()) : kNone;
+void Subnet::set_guid(std::uint32_t port, std::uint64_t port_guid) {
+  ports_[port].guid = port_guid;
+  if (port_guid != 0 && find_port(port_guid) == kNone) by_port_guid_[port_guid] = port;
 }
 
 std::uint32_t Subnet::add(const mad::NodeInfo& info) {
@@ -47,6 +45,7 @@ std::uint32_t Subnet::add(const mad::NodeInfo& info) {
   if (has_room) return found->second;
   node.first_port = static_cast<std::uint32_t>(ports_.size());
   node.port_count = count;
+  beyond_.resize(ports_.size() + count, kNone);
   for (std::uint32_t i = 0; i < count; ++i) {
     Port& port = ports_.emplace_back();
     port.node = found->second;
@@ -58,6 +57,8 @@ std::uint32_t Subnet::add(const mad::NodeInfo& info) {
 void Subnet::connect(std::uint32_t a, std::uint32_t b) {
   ports_[a].peer = ports_[a].last_peer = b;
   ports_[b].peer = ports_[b].last_peer = a;
+  beyond_[a] = ports_[b].node;
+  beyond_[b] = ports_[a].node;
   ports_[a].is_silent = ports_[b].is_silent = false;
 }
 
@@ -65,6 +66,7 @@ void Subnet::disconnect(std::uint32_t port) {
   const std::uint32_t peer = ports_[port].peer;
   if (peer == kNone) return;
   ports_[port].peer = ports_[peer].peer = kNone;
+  beyond_[port] = beyond_[peer] = kNone;
 }
 
 // All that was heard of a node that has vanished may be wrong when it comes back.
@@ -80,9 +82,8 @@ void Subnet::forget(Node& node) {
 }
 
 // A channel adapter sends nothing on, and of the own one only the own port leads out.
-bool Subnet::update_routes() {
-  if (own_port_ == kNone) return false;
-  std::vector<bool> is_reached(nodes_.size());
+void Subnet::walk(std::vector<bool>& is_reached) {
+  is_reached.assign(nodes_.size(), false);
   std::vector<std::uint32_t> queue{ports_[own_port_].node};
   is_reached[queue[0]] = true;
   nodes_[queue[0]].hops = 0;
@@ -90,22 +91,32 @@ bool Subnet::update_routes() {
     const Node& at = nodes_[queue[i]];
     if (i != 0 && !at.is_switch()) continue;
     for (std::uint32_t p = at.first_port; p < at.first_port + at.port_count; ++p) {
-      if (ports_[p].peer == kNone || (!at.is_switch() && p != own_port_)) continue;
-      const std::uint32_t next = ports_[ports_[p].peer].node;
-      if (is_reached[next]) continue;
+      const std::uint32_t next = beyond_[p];
+      if (next == kNone || is_reached[next] || (!at.is_switch() && p != own_port_)) continue;
       is_reached[next] = true;
       nodes_[next].reached_by = p;
       nodes_[next].hops = static_cast<std::uint8_t>(std::min(at.hops + 1, 255));
       queue.push_back(next);
     }
   }
-  bool has_vanished = false;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+}
+
+void Subnet::find_routes() {
+  std::vector<bool> is_reached;
+  if (own_port_ != kNone) walk(is_reached);
+}
+
+std::vector<std::uint32_t> Subnet::update_routes() {
+  std::vector<std::uint32_t> gone;
+  if (own_port_ == kNone) return gone;
+  std::vector<bool> is_reached;
+  walk(is_reached);
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     if (is_reached[i] || !nodes_[i].is_there) continue;
     forget(nodes_[i]);
-    has_vanished = true;
+    gone.push_back(i);
   }
-  return has_vanished;
+  return gone;
 }
 
 const Port& Subnet::keeper_of(const Port& port) const {
@@ -118,6 +129,15 @@ bool Subnet::is_served(const Port& port) const {
   if (!node.is_there || !port.is_known) return false;
   if (node.is_switch()) return port.number == 0;
   return port.peer != kNone || &port == &ports_[own_port_];
+}
+
+bool Subnet::has_whole_route(std::uint32_t node) const {
+  while (node != ports_[own_port_].node) {
+    const std::uint32_t by = nodes_[node].reached_by;
+    if (by == kNone || beyond_[by] != node) return false;
+    node = ports_[by].node;
+  }
+  return true;
 }
 
 bool Subnet::route_to_node(std::uint32_t node, Route& route) const {

@@ -71,6 +71,7 @@ struct Route {
   std::uint8_t hops = 0;
 };
 
+// classes: allow(methods) look-ups of what is stored, and the routes to it
 class Subnet {
  public:
   std::span<const Node> nodes() const { return nodes_; }
@@ -85,8 +86,8 @@ class Subnet {
   std::uint32_t port_of(std::uint32_t node, std::uint8_t number) const;
   std::uint32_t find(std::uint64_t node_guid) const;
   std::uint32_t find_port(std::uint64_t port_guid) const;  // an end port that is there
-  // The end port that the manager has given a LID.
-  std::uint32_t find_lid(std::uint16_t lid) const;
+  // Of two end ports with the same one the first is found, as long as it is there.
+  void set_guid(std::uint32_t port, std::uint64_t port_guid);
   // The port that the manager sends by; kNone before it was found.
   std::uint32_t own_port() const { return own_port_; }
   void set_own_port(std::uint32_t port) { own_port_ = port; }
@@ -96,9 +97,17 @@ class Subnet {
   // Neither of them has another link.
   void connect(std::uint32_t a, std::uint32_t b);
   void disconnect(std::uint32_t port);
-  // Finds the shortest directed routes; what none leads to is there no longer. Returns whether a
-  // node has vanished.
-  bool update_routes();
+  // Finds the shortest directed routes; what none leads to is there no longer. Returns those nodes.
+  std::vector<std::uint32_t> update_routes();
+  // The same in the middle of a discovery: nodes that no route is known to stay.
+  void find_routes();
+  // Whether a node is reached over the cable of this port.
+  bool leads_on(std::uint32_t port) const {
+    const std::uint32_t beyond = beyond_[port];
+    return beyond != kNone && nodes_[beyond].reached_by == port;
+  }
+  // Whether all links of its route are there still.
+  bool has_whole_route(std::uint32_t node) const;
 
   // Whether it has an address: port 0 of a switch, and each port of a channel adapter.
   bool is_end_port(const Port& port) const {
@@ -119,11 +128,14 @@ class Subnet {
 
  private:
   bool route_to_node(std::uint32_t node, Route& route) const;
+  void walk(std::vector<bool>& is_reached);
   void forget(Node& node);
 
   std::vector<Node> nodes_;
   std::vector<Port> ports_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_guid_;
+  std::vector<std::uint32_t> beyond_;  // by port: the node of its peer; close together
+  std::unordered_map<std::uint64_t, std::uint32_t> by_guid_;       // nodes
+  std::unordered_map<std::uint64_t, std::uint32_t> by_port_guid_;  // end ports
   std::uint32_t own_port_ = kNone;
 };
 

@@ -29,6 +29,9 @@ void Discovery::begin() {
   is_met_.clear();
   is_probed_.clear();
   is_doubted_.clear();
+  touched_.clear();
+  far_ends_.clear();
+  is_narrow_ = false;
   found_ = {};
 }
 
@@ -49,9 +52,7 @@ void Discovery::begin_light(bool may_clear) {
   may_clear_ = may_clear;
   for (std::uint32_t i = 0; i < subnet_.nodes().size(); ++i) {
     const Node& node = subnet_.node(i);
-    if (!node.is_there) continue;
-    put(is_met_, i);
-    if (!node.is_switch()) continue;
+    if (!node.is_there || !node.is_switch()) continue;
     ask(attribute::kNodeInfo, node.first_port, 0, kVerify);
     ask(attribute::kSwitchInfo, node.first_port);
   }
@@ -62,6 +63,20 @@ void Discovery::begin_light(bool may_clear) {
     if (subnet_.node_of(subnet_.port(task.port)).is_there) tasks_.push_back(task);
   }
   recheck(subnet_.own_port(), false);
+}
+
+void Discovery::begin_narrow() {
+  begin();
+  is_light_ = is_narrow_ = may_clear_ = true;
+  recheck(subnet_.own_port(), false);
+}
+
+// First the port that leads to it, so that the way there is known to be one.
+void Discovery::look_at(std::uint32_t node) {
+  const Node& at = subnet_.node(node);
+  if (!at.is_there || !at.is_switch()) return;
+  if (at.reached_by != kNone) recheck(at.reached_by, false);
+  ask(attribute::kSwitchInfo, at.first_port);
 }
 
 // All of a small subnet; of a large one so many that their number does not count.
@@ -113,6 +128,7 @@ void Discovery::ask_ports(std::uint32_t node) {
 }
 
 std::optional<Request> Discovery::next() {
+  look_at_far_ends();
   if (tasks_.empty()) return std::nullopt;
   const Task task = tasks_.front();
   tasks_.pop_front();
@@ -172,12 +188,13 @@ void Discovery::on_own_node(const mad::NodeInfo& info) {
   subnet_.set_own_port(port);
   subnet_.node(node).hops = 0;
   subnet_.node(node).reached_by = kNone;
-  subnet_.port(port).guid = info.port_guid;
+  subnet_.set_guid(port, info.port_guid);
   read_node(node, port);
 }
 
 bool Discovery::is_fresh(std::uint32_t node) const {
-  return node == kNone || !subnet_.node(node).is_there || !has(is_met_, node);
+  if (node == kNone || !subnet_.node(node).is_there) return true;
+  return !is_light_ && !has(is_met_, node);
 }
 
 // The answer of what is at the other end of the cable of a port.
@@ -201,7 +218,7 @@ void Discovery::meet(std::uint32_t from, const mad::NodeInfo& info) {
   subnet_.connect(from, arrival);
   Node& to = subnet_.node(node);
   const std::uint32_t end = to.is_switch() ? to.first_port : arrival;
-  subnet_.port(end).guid = info.port_guid;
+  subnet_.set_guid(end, info.port_guid);
   if (!is_new) return read_again(node, arrival);
   to.reached_by = from;
   to.hops = static_cast<std::uint8_t>(subnet_.node_of(subnet_.port(from)).hops + 1);
@@ -288,6 +305,7 @@ void Discovery::on_switch_info(std::uint32_t port, const mad::SwitchInfo& info) 
     if (is_light_) ask_ports(subnet_.port(port).node);
   }
   node.switch_info = info;
+  touched_.push_back(port);
   if (!is_light_ || (info.life_state_mapping & mad::kPortStateChange) == 0) return;
   if (may_clear_) {
     ask(attribute::kSwitchInfo, port, 0, kClear);
@@ -312,6 +330,8 @@ void Discovery::on_port_info(std::uint32_t port, const mad::PortInfo& info) {
   if (is_light_ && subnet_.is_end_port(at)) notice_writer(port, info);
   at.info = info;
   at.is_known = true;
+  touched_.push_back(port);
+  if (at.peer != kNone) touched_.push_back(at.peer);
   Node& node = subnet_.node_of(at);
   if (node.is_switch() && at.number == 0) {
     if (node.has_tables && at.lid != info.lid) node.has_tables = false;
@@ -329,14 +349,7 @@ void Discovery::follow_link(std::uint32_t port) {
   Port& at = subnet_.port(port);
   if (!at.is_up()) {
     at.is_silent = false;
-    const std::uint32_t peer = at.peer;
-    subnet_.disconnect(port);
-    if (peer != kNone && has(is_probed_, peer)) {
-      report(ProblemKind::DuplicateGuid, peer,
-             fmt::format("leads to {}, which says that it has no link: two nodes have the same "
-                         "GUID, or the link has just changed",
-                         subnet_.name_of(at)));
-    }
+    if (at.peer != kNone) lose_link(port);
     return;
   }
   const bool has_trained = is_light_ && state_of(at.info) == verbs::PortState::Init;
@@ -344,8 +357,46 @@ void Discovery::follow_link(std::uint32_t port) {
   if (at.peer == kNone) probe(port);
 }
 
+// The other end of it has lost it as well, and may not be able to tell.
+void Discovery::lose_link(std::uint32_t port) {
+  const std::uint32_t peer = subnet_.port(port).peer;
+  const bool is_way = subnet_.leads_on(port) || subnet_.leads_on(peer);
+  subnet_.disconnect(port);
+  if (has(is_probed_, peer)) {
+    report(ProblemKind::DuplicateGuid, peer,
+           fmt::format("leads to {}, which says that it has no link: two nodes have the same "
+                       "GUID, or the link has just changed",
+                       subnet_.name_of(subnet_.port(port))));
+  }
+  if (!is_light_) return;
+  if (is_way) {
+    subnet_.find_routes();
+    found_.is_rerouted = true;
+  }
+  const std::uint32_t far_end = subnet_.port(peer).node;
+  const bool is_new = std::ranges::find(far_ends_, far_end, &FarEnd::node) == far_ends_.end();
+  if (is_narrow_ && subnet_.node(far_end).is_switch() && is_new) far_ends_.push_back({far_end});
+}
+
+// One that has no power is joined no longer when the ports that led to it were read, one after the
+// other.
+void Discovery::look_at_far_ends() {
+  if (!tasks_.empty() || open_ != 0) return;
+  for (const FarEnd& end : std::exchange(far_ends_, {})) {
+    const Node& node = subnet_.node(end.node);
+    if (!subnet_.has_whole_route(end.node)) continue;
+    if (end.read_port == node.reached_by) {
+      ask(attribute::kSwitchInfo, node.first_port);
+    } else {
+      far_ends_.push_back({end.node, node.reached_by});
+      recheck(node.reached_by, false);
+    }
+  }
+}
+
 void Discovery::probe(std::uint32_t port) {
   if (has(is_probed_, port)) return;
+  found_.has_probed = true;
   put(is_probed_, port);
   ask(attribute::kNodeInfo, port, 0, kProbe);
 }

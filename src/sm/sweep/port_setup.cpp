@@ -101,11 +101,14 @@ std::optional<mad::PortInfo> end_port_set(const Subnet& subnet, const Settings& 
   return set;
 }
 
-std::optional<mad::PortInfo> link_set(const Subnet& subnet, const Port& port, bool enforces) {
+std::optional<mad::PortInfo> link_set(const Subnet& subnet, const Port& port,
+                                      std::optional<bool> enforces) {
   mad::PortInfo set = unchanged(port.info);
   put_link(set, link_values(subnet, port));
-  const std::uint8_t enforcement = enforces ? kEnforcesBothWays : std::uint8_t{0};
-  set.operational_vls = static_cast<std::uint8_t>((set.operational_vls & 0xf3) | enforcement);
+  if (enforces) {
+    const std::uint8_t enforcement = *enforces ? kEnforcesBothWays : std::uint8_t{0};
+    set.operational_vls = static_cast<std::uint8_t>((set.operational_vls & 0xf3) | enforcement);
+  }
   if (is_in_init(port)) {
     put_state(set, PortState::Armed);
     return set;

@@ -19,8 +19,9 @@ bool has_hidden_key(const Port& keeper);
 // them. `reregister`: clients of the port are to tell the manager again what they want.
 std::optional<mad::PortInfo> end_port_set(const Subnet& subnet, const Settings& settings,
                                           const Port& port, bool reregister);
-// The same for another port of a switch, with a link.
-std::optional<mad::PortInfo> link_set(const Subnet& subnet, const Port& port, bool enforces);
+// The same for another port of a switch, with a link. `enforces`: partitions; nothing: as it is.
+std::optional<mad::PortInfo> link_set(const Subnet& subnet, const Port& port,
+                                      std::optional<bool> enforces);
 // The last step.
 std::optional<mad::PortInfo> active_set(const Port& port);
 

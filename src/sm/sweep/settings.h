@@ -8,6 +8,7 @@
 #include "sm/sweep/window.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace ib::sm {
 
@@ -15,7 +16,7 @@ struct Settings {
   std::uint64_t subnet_prefix = 0xfe80000000000000ull;
   std::uint8_t lmc = 0;
   Routing routing = Routing::Automatic;
-  PartitionList partitions = PartitionList::everybody();
+  std::optional<PartitionList> partitions;  // without one P_Key tables stay as they are
   std::uint64_t m_key = 0;
   std::uint8_t m_key_protect = 0;
   std::uint16_t m_key_lease = 0;       // seconds

@@ -23,11 +23,9 @@ std::uint8_t life_time(const mad::SwitchInfo& info) {
 }  // namespace
 
 Setup::Setup(Subnet& subnet, const Settings& settings, Problems& problems)
-    : subnet_(subnet),
-      settings_(settings),
-      problems_(problems),
-      pkeys_(settings.partitions),
-      tables_(subnet) {}
+    : subnet_(subnet), settings_(settings), problems_(problems), tables_(subnet) {
+  if (settings.partitions) pkeys_.emplace(*settings.partitions);
+}
 
 void Setup::forget() {
   is_registered_.clear();
@@ -42,12 +40,20 @@ void Setup::begin(const Plan& plan) {
   failed_.clear();
   doubtful_.clear();
   is_registered_.resize(subnet_.ports().size());
-  if (plan_.tables) tables_.plan(*plan_.graph, *plan_.engine, *plan_.node_of, *plan_.groups);
+  if (!plan_.tables) return;
+  tables_.plan({.graph = plan_.graph,
+                .engine = plan_.engine,
+                .node_of = plan_.node_of,
+                .groups = plan_.groups,
+                .is_new_graph = plan_.linear_anew,
+                .has_looked = plan_.has_looked});
+  if (plan_.stale != nullptr) tables_.renew(*plan_.stale);
+  plan_.stale = nullptr;
 }
 
 std::size_t Setup::places() const {
   if (run_.stage == Stage::Tables) return plan_.tables ? plan_.graph->size() : 0;
-  return subnet_.ports().size();
+  return plan_.ports != nullptr ? plan_.ports->size() : subnet_.ports().size();
 }
 
 std::optional<Request> Setup::next() {
@@ -68,12 +74,13 @@ std::optional<Request> Setup::next() {
 }
 
 void Setup::visit(std::uint32_t place) {
-  if (run_.stage == Stage::Addresses) return visit_port(place);
-  if (run_.stage == Stage::Tables) return tables_.compare(place, plan_.linear, run_.ready);
-  const Port& port = subnet_.port(place);
+  if (run_.stage == Stage::Tables) return tables_.compare(place, plan_.linear_anew, run_.ready);
+  const std::uint32_t index = plan_.ports != nullptr ? (*plan_.ports)[place] : place;
+  if (run_.stage == Stage::Addresses) return visit_port(index);
+  const Port& port = subnet_.port(index);
   if (port.peer == kNone || !subnet_.node_of(port).is_there || !port.is_known) return;
   if (const auto info = active_set(port)) {
-    set(place, attribute::kPortInfo, port.number, as_data(*info));
+    set(index, attribute::kPortInfo, port.number, as_data(*info));
   }
 }
 
@@ -95,9 +102,11 @@ void Setup::visit_port(std::uint32_t index) {
   if (!subnet_.node_of(port).is_there || !port.is_known) return;
   if (!subnet_.is_end_port(port)) {
     if (port.peer == kNone || !port.is_up()) return;
-    const bool enforces =
-        pkeys_.separates() && !subnet_.node_of(subnet_.port(port.peer)).is_switch();
-    if (enforces) visit_enforcement(index);
+    std::optional<bool> enforces;
+    if (pkeys_) {
+      enforces = pkeys_->separates() && !subnet_.node_of(subnet_.port(port.peer)).is_switch();
+    }
+    if (enforces == true) visit_enforcement(index);
     if (const auto info = link_set(subnet_, port, enforces)) {
       set(index, attribute::kPortInfo, port.number, as_data(*info));
     }
@@ -111,7 +120,7 @@ void Setup::visit_port(std::uint32_t index) {
   }
   if (subnet_.node_of(port).is_switch()) {
     visit_switch(index);
-  } else {
+  } else if (pkeys_) {
     visit_pkeys(index);
   }
 }
@@ -163,7 +172,7 @@ void Setup::set_pkey_blocks(std::uint32_t port, std::uint32_t modifier_base,
 
 void Setup::visit_pkeys(std::uint32_t index) {
   const Port& port = subnet_.port(index);
-  const auto table = pkeys_.table_of(subnet_, port, problems_);
+  const auto table = pkeys_->table_of(subnet_, port, problems_);
   set_pkey_blocks(index, 0, port.pkeys, table);
 }
 
@@ -171,7 +180,7 @@ void Setup::visit_pkeys(std::uint32_t index) {
 void Setup::visit_enforcement(std::uint32_t index) {
   const Port& port = subnet_.port(index);
   const std::size_t most = subnet_.node_of(port).switch_info.enforcement_cap;
-  std::vector<std::uint16_t> keys = pkeys_.of(subnet_, subnet_.port(port.peer));
+  std::vector<std::uint16_t> keys = pkeys_->of(subnet_, subnet_.port(port.peer));
   if (keys.size() > most) {
     problems_.add({ProblemKind::Partitions, subnet_.node_of(port).guid(), port.number,
                    fmt::format("{} enforces {} partitions at most, not {}", subnet_.name_of(port),

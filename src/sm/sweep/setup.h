@@ -24,14 +24,18 @@ class Setup final : public Work {
   // Nothing that ports and switches were told before counts: another manager has been there, or
   // this one is new.
   void forget();
-  // `tables`: they may have to change; `linear`: also those for unicast.
+  // `tables`: they may have to change. Those for unicast are filled again, or only stale ways
+  // are renewed.
   struct Plan {
     const Graph* graph = nullptr;
     const Engine* engine = nullptr;
     const std::vector<std::uint32_t>* node_of = nullptr;
     const std::vector<MulticastGroup>* groups = nullptr;
+    const std::vector<std::uint32_t>* ports = nullptr;  // that may have to change; else all
+    const StaleWays* stale = nullptr;
     bool tables = true;
-    bool linear = true;
+    bool linear_anew = true;
+    bool has_looked = true;  // else only groups are others
   };
   void begin(const Plan& plan);
   bool is_done() const { return run_.stage == Stage::Done; }
@@ -62,7 +66,7 @@ class Setup final : public Work {
   Subnet& subnet_;
   const Settings& settings_;
   Problems& problems_;
-  Pkeys pkeys_;
+  std::optional<Pkeys> pkeys_;
   SwitchTables tables_;
   Plan plan_;
   struct {

@@ -77,6 +77,24 @@ std::optional<Instant> Window::deadline() {
   return deadlines_.front().at;
 }
 
+// The id stays: an answer to the first one will do as well.
+void Window::redirect(const Anew& anew, Instant now) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    if (!slot.is_open) continue;
+    auto smp = anew(slot.request);
+    if (!smp) continue;
+    const bool is_same = smp->paths == slot.smp.paths &&
+                         smp->header.class_specific == slot.smp.header.class_specific;
+    if (is_same) continue;
+    smp->header.transaction_id = slot.smp.header.transaction_id;
+    slot.smp = *smp;
+    slot.generation = ++last_generation_ & 0xfffff;
+    slot.retries_left = limits_.retries + 1;
+    deadlines_.push_front({now, i, slot.generation});
+  }
+}
+
 void Window::clear() {
   deadlines_.clear();
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,10 @@ class Window {
   // The next that is due. To be called until there is none.
   std::optional<Due> poll(Instant now);
   std::optional<Instant> deadline();
+  // Those that `anew` gives an SMP with another route for are sent again by poll(), as if for the
+  // first time.
+  using Anew = std::function<std::optional<mad::Smp>(const Request&)>;
+  void redirect(const Anew& anew, Instant now);
   // Nobody waits for any of them any longer.
   void clear();
 

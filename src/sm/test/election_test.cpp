@@ -63,6 +63,17 @@ TEST_F(ElectionTest, AMasterHandsOverToABetterStandbyAndIsOneThen) {
   EXPECT_EQ(election.state(), SmState::Standby);
 }
 
+TEST_F(ElectionTest, AnAnsweredHandoverIsEnoughAndAnAcknowledgementMayFollow) {
+  (void)election.on_discovered({});
+  election.on_handed_over();
+  EXPECT_EQ(election.state(), SmState::Master) << "it has handed over to nobody";
+  (void)meet(6, 200, SmState::Standby);
+  election.on_handed_over();
+  EXPECT_EQ(election.state(), SmState::Standby);
+  EXPECT_EQ(election.watched(), 7u);
+  EXPECT_EQ(control(sm_control::kAcknowledge).status, mad::mad_status::kOk);
+}
+
 TEST_F(ElectionTest, AnAcknowledgementThatNobodyWaitsForIsRefused) {
   (void)election.on_discovered({});
   EXPECT_NE(control(sm_control::kAcknowledge).status, mad::mad_status::kOk);

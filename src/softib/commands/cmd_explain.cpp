@@ -27,12 +27,14 @@ struct ExplainOptions {
 
 void show(const std::vector<std::string>& lines) {
   std::vector<std::string> cards;
+  const auto add = [&cards](const std::string& card) {
+    const bool is_new = std::find(cards.begin(), cards.end(), card) == cards.end();
+    if (!card.empty() && is_new) cards.push_back(card);
+  };
   for (const std::string& line : lines) {
     print(line + "\n");
-    for (const std::string& word : names_in(line)) {
-      const std::string card = explain_word(word);
-      if (std::find(cards.begin(), cards.end(), card) == cards.end()) cards.push_back(card);
-    }
+    for (const std::string& word : names_in(line)) add(explain_word(word));
+    add(explain_stream(line));
   }
   for (const std::string& card : cards) print("\n" + card);
 }

@@ -2,6 +2,7 @@
 // softib hca: plugs adapters in and out. softib partition: extra P_Keys of a port.
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/manager_state.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@ void change(const HcaOptions& options) {
   const std::string what =
       options.action == control::HcaAction::Add ? "cannot plug in " + which : which;
   const std::string output = client.require(control::Code::ChangeHca, bytes_of(in), what);
+  let_managers_follow(client);
   if (options.action == control::HcaAction::Add) {
     control::CaName added;
     if (output.size() >= sizeof added) std::memcpy(&added, output.data(), sizeof added);

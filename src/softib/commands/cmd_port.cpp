@@ -2,6 +2,7 @@
 // softib port: pulls a cable and plugs it in again.
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/manager_state.h"
 #include "softib/pages/status_page.h"
 #include "verbs/control_topology.h"
 
@@ -41,6 +42,7 @@ void set_switch_port(ControlClient& client, const PortOptions& options) {
   const std::string which = fmt::format("port {} of {}", options.place.port, options.switch_name);
   client.require(static_cast<verbs::control::Code>(verbs::control::TopologyCode::SetCable),
                  bytes_of(in), which);
+  let_managers_follow(client);
   print(fmt::format("{} is {}\n", which, options.up ? "free to come up" : "down"));
 }
 
@@ -52,6 +54,7 @@ void set_port(const PortOptions& options) {
   const std::string which = put_port(in, node, options.place);
   in.up = options.up ? 1 : 0;
   client.require(verbs::control::Code::SetPort, bytes_of(in), which);
+  let_managers_follow(client);
   const std::string missing =
       options.up ? what_is_missing(ask_state_of_node(client, node), node, options.place) : "";
   if (!missing.empty()) return print(fmt::format("{} waits: {}\n", which, missing));

@@ -3,6 +3,7 @@
 #include "softib/commands/command.h"
 #include "softib/pages/device_page.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/manager_state.h"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,7 @@ void set_power(const PowerOptions& options, const char* done) {
   }
   in.state = options.state;
   client.require(control::Code::SetPower, bytes_of(in), which);
+  if (in.state != control::PowerState::Shutdown) let_managers_follow(client);
   print(fmt::format("{} {}\n", which, done));
 }
 

@@ -173,8 +173,9 @@ void add_run(CLI::App& app, Context& context) {
       .placeholder("auto|adopted|process_vm|bounce");
   command
       .flag("--sockets{fabric}", options->sockets,
-            "TCP connections over RDMA: to all nodes, or to these addresses")
-      .placeholder("[=RANGES]");
+            "TCP connections over RDMA (SDP, or librdmacm's rsockets): to all nodes, or to these "
+            "addresses")
+      .placeholder("[=[rsockets,]RANGES]");
   command
       .option("--linger", options->linger,
               "how long a fabric that this starts outlives its last program")

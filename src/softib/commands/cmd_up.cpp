@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // softib up: a fabric that stays until `softib down`.
 #include "fabric/topology/presets.h"
+#include "setup/fd.h"
 #include "setup/file_digest.h"
 #include "setup/runtime_dir.h"
 #include "setup/topology_source.h"
@@ -9,6 +10,9 @@
 #include "softib/pages/fabric_state.h"
 
 #include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
 
 namespace ib::softib {
 namespace {
@@ -60,6 +64,34 @@ std::string description(const Json& state) {
   return text;
 }
 
+// Waits until OpenSM has made the first port active.
+void wait_for_opensm(ControlClient& client, const std::string& node) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  for (;;) {
+    const Json state = ask_state_of_node(client, node);
+    const Json opensm = state.value("opensm", Json::object());
+    const std::string end = text_of(opensm, "end", "it did not begin");
+    const std::string folder = text_of(opensm, "folder");
+    if (!end.empty()) {
+      throw CliError(
+          Exit::Daemon,
+          fmt::format("OpenSM has ended ({}); the fabric is up without a subnet manager\n"
+                      "  The end of {}/output:\n{}  The end of {}/opensm.log:\n{}",
+                      end, folder, last_lines(folder + "/output", 5), folder,
+                      last_lines(folder + "/opensm.log", 5)));
+    }
+    for (const Json& port : list_of(list_of(state, "nodes").at(0).at("hcas").at(0), "ports")) {
+      if (text_of(port, "state") == "active") return;
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw CliError(Exit::Daemon, fmt::format("OpenSM has not brought the subnet up in 120 s; its "
+                                               "log is {}/opensm.log",
+                                               folder));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 void up(const UpOptions& options) {
   LaunchPlan plan;
   plan.fabric = options.fabric;
@@ -80,6 +112,9 @@ void up(const UpOptions& options) {
   }
   const pid_t pid = fabric.client.pid();
   if (fabric.started) {
+    if (!plan.shape.opensm.empty()) {
+      wait_for_opensm(fabric.client, plan.shape.node_names().front());
+    }
     print(fmt::format("fabric \"{}\" is up: {} (softibd, pid {})\n", options.fabric,
                       description(state), pid));
     return;

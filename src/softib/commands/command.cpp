@@ -5,8 +5,10 @@
 #include "fabric/topology/node_names.h"
 #include "setup/driver_store.h"
 #include "setup/fabric_config.h"
+#include "setup/partitions_file.h"
 #include "setup/topology_source.h"
 #include "softib/commands/usage.h"
+#include "softib/launch/program.h"
 #include "softib/terminal/color.h"
 #include "softib/terminal/terminal.h"
 #include "verbs/link_layer.h"
@@ -68,11 +70,30 @@ void add_shape_options(Command& command, ShapeOptions& options) {
           "the nodes")
       .placeholder("PRESET|FILE");
   command
-      .option("--sm", options.management,
-              "softib gives LIDs and makes ports active until a subnet manager runs as a program; "
-              "none: ports wait for one")
-      .one_of({"softib", "none"})
+      .option(
+          "--sm", options.management,
+          "who manages subnets: softib, until a subnet manager runs as a program; direct: softib "
+          "sets them up without a manager that others see; none: ports wait for one; opensm: it "
+          "is started with the fabric")
+      .one_of({"softib", "direct", "none", "opensm"})
       .placeholder("WHO [softib]");
+  command
+      .option("--sm-priority", options.sm_priority,
+              "softib's subnet manager does not give way, but takes part in the election, with "
+              "this priority")
+      .whole_number(0, 15)
+      .placeholder("N");
+  command.option("--lmc", options.lmc, "each port of an HCA has 2^N LIDs")
+      .whole_number(0, 7)
+      .placeholder("N [0]");
+  command.option("--routing", options.routing, "how softib's subnet manager routes")
+      .one_of({"automatic", "min-hop", "up/down", "fat-tree", "torus"})
+      .placeholder("NAME [automatic]");
+  command
+      .option("--partitions", options.partitions,
+              "partitions, in the syntax of OpenSM's partitions.conf; softib's subnet manager "
+              "writes them into ports and switches")
+      .placeholder("FILE");
   command
       .option("--max-memory", options.max_memory,
               "most memory for queues and device memory of the fabric, such as 512M or 4G")
@@ -156,6 +177,44 @@ void read_topology_option(const std::string& source, FabricShape& shape) {
   }
 }
 
+// Checks the file as softibd does, before anything is started. Returns its absolute path.
+std::string checked_partitions(const std::string& path) {
+  std::string reason;
+  if (!read_partitions(path, reason)) throw CliError(Exit::Usage, reason);
+  return std::filesystem::absolute(path).string();
+}
+
+std::string find_opensm() {
+  try {
+    return find_program("opensm");
+  } catch (const CliError&) {
+    // These are not in the path of all users.
+    for (const char* program : {"/usr/sbin/opensm", "/usr/local/sbin/opensm"}) {
+      if (::access(program, X_OK) == 0) return program;
+    }
+  }
+  throw CliError(Exit::NotFound,
+                 "--sm opensm: OpenSM is not installed (Debian: apt install opensm); --sm softib "
+                 "needs nothing");
+}
+
+// Settings of a manager that would not be there.
+void check_manager_options(const FabricShape& shape) {
+  const bool has_settings =
+      shape.sm_priority || shape.lmc || !shape.routing.empty() || !shape.partitions.empty();
+  if (!has_settings) return;
+  const char* const what =
+      "--sm-priority, --lmc, --routing and --partitions are for softib's own "
+      "subnet manager";
+  if (!shape.management.empty() && shape.management != "softib") {
+    throw CliError(Exit::Usage, fmt::format("{}, not for --sm {}", what, shape.management));
+  }
+  if (shape.topology.empty() && shape.config.empty()) {
+    throw CliError(Exit::Usage,
+                   fmt::format("{}, which works in subnets with cables: give --topology", what));
+  }
+}
+
 }  // namespace
 
 FabricShape ShapeOptions::shape() const {
@@ -165,6 +224,11 @@ FabricShape ShapeOptions::shape() const {
   if (ports != 0) result.ports = ports;
   result.link_layer = link_layer;
   result.management = management;
+  if (management == "opensm") result.opensm = find_opensm();
+  result.sm_priority = sm_priority;
+  result.lmc = lmc;
+  result.routing = routing;
+  if (partitions) result.partitions = checked_partitions(*partitions);
   if (topology) read_topology_option(*topology, result);
   if (max_memory) result.max_memory = parse_memory_size(*max_memory);
   result.verify = verify;
@@ -174,6 +238,7 @@ FabricShape ShapeOptions::shape() const {
     result.config = std::filesystem::absolute(*config).string();
     check_config(result);
   }
+  check_manager_options(result);
   return result;
 }
 
@@ -184,12 +249,18 @@ void print(const std::string& text) {
 }
 
 void print_page(const std::function<std::string()>& page, bool watch, bool json) {
-  if (!watch) return print(page());
+  const std::chrono::seconds second(1);
+  print_page(page, watch ? std::optional(second) : std::nullopt, json);
+}
+
+void print_page(const std::function<std::string()>& page, std::optional<std::chrono::seconds> pause,
+                bool json) {
+  if (!pause) return print(page());
   const bool in_place = !json && ::isatty(STDOUT_FILENO) == 1;
   for (;;) {
     const std::string text = page();
     print(in_place ? "\033[H\033[J" + fit_to(text, terminal_size()) : text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(*pause);
   }
 }
 

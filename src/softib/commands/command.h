@@ -9,6 +9,7 @@
 #include "softib/commands/options.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -38,9 +39,11 @@ void add_explain(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_topology(CLI::App& app, Context& context);
+void add_counters(CLI::App& app, Context& context);
 void add_cable(CLI::App& app, Context& context);
 void add_switch(CLI::App& app, Context& context);
 void add_path(CLI::App& app, Context& context);
+void add_sm(CLI::App& app, Context& context);
 void add_ls(CLI::App& app, Context& context);
 void add_hca(CLI::App& app, Context& context);
 void add_partition(CLI::App& app, Context& context);
@@ -80,6 +83,10 @@ struct ShapeOptions {
   std::optional<std::string> config;
   std::optional<std::string> topology;
   std::string management;
+  std::optional<std::uint32_t> sm_priority;
+  std::optional<std::uint32_t> lmc;
+  std::string routing;
+  std::optional<std::string> partitions;
   std::string verify;
   std::uint64_t verify_seed = 1;
 
@@ -94,9 +101,11 @@ std::string version_text();
 // Text to standard output. The command ends quietly if the reader is gone; throws CliError(Failed)
 // if it cannot be written.
 void print(const std::string& text);
-// The same of what `page` returns; with `watch` again every second, without an end. On a terminal a
+// The same of what `page` returns; with a pause again after each, without an end. On a terminal a
 // page for people (not `json`) then replaces the one before, as much of it as fits.
-void print_page(const std::function<std::string()>& page, bool watch, bool json);
+void print_page(const std::function<std::string()>& page, std::optional<std::chrono::seconds> pause,
+                bool json);
+void print_page(const std::function<std::string()>& page, bool watch, bool json);  // 1 s
 // "softib: text" to standard error.
 void complain(const std::string& text);
 

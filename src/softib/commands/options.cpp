@@ -61,6 +61,10 @@ Option Command::option(const char* names, std::uint32_t& value, const char* text
   return Option(app_->add_option(names, value, text));
 }
 
+Option Command::option(const char* names, std::optional<std::uint32_t>& value, const char* text) {
+  return Option(app_->add_option(names, value, text));
+}
+
 Option Command::option(const char* names, std::uint64_t& value, const char* text) {
   return Option(app_->add_option(names, value, text));
 }

@@ -44,6 +44,7 @@ class Command {
   Option option(const char* names, std::optional<std::string>& value, const char* text);
   Option option(const char* names, std::vector<std::string>& value, const char* text);
   Option option(const char* names, std::uint32_t& value, const char* text);
+  Option option(const char* names, std::optional<std::uint32_t>& value, const char* text);
   Option option(const char* names, std::uint64_t& value, const char* text);
   void flag(const char* names, bool& value, const char* text);
   // A flag that may have a value: "--verify{on}" is "on" without one.

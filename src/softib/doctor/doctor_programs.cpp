@@ -70,14 +70,15 @@ void check_socket_switch(Findings& findings) {
   const std::string library = librdmacm_path();
   if (library.empty()) {
     findings.push_back({"socket switch", Level::Warn, "librdmacm is not installed",
-                        "`softib run --sockets` needs it", "apt-get install librdmacm1"});
+                        "only `softib run --sockets=rsockets` needs it",
+                        "apt-get install librdmacm1"});
     return;
   }
   const std::string preload = librspreload_path();
   findings.push_back(
       {"socket switch",
        Level::Ok,
-       fmt::format("there (rsockets of {}); {}", library,
+       fmt::format("there, also over rsockets (of {}); {}", library,
                    preload.empty() ? "no librspreload" : "librspreload, not used: " + preload),
        {},
        {}});

@@ -3,6 +3,7 @@
 
 #include "softib/launch/defaults.h"
 #include "softib/launch/environment_edit.h"
+#include "softib/launch/socket_switch.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ std::string others(std::string_view list, std::string_view separators, std::stri
 
 // ld.so: blanks or colons; libibverbs: colons or semicolons.
 std::string other_preloads(std::string_view list) {
-  return others(others(list, " :", kPreloadName), ":", kSocketsName);
+  return others(others(others(list, " :", kPreloadName), ":", kStreamsName), ":", kRsocketsName);
 }
 std::string other_drivers(std::string_view list) {
   return others(list, ":;", kProviderStem);
@@ -34,11 +35,13 @@ std::string other_drivers(std::string_view list) {
 
 // Before the preload library: its descriptors are not files of softib.
 void switch_sockets(Environment& environment, const Installation& installation,
-                    const std::string& ranges) {
+                    const std::string& sockets) {
   unset(environment, "SOFTIB_SOCKETS");
-  if (ranges.empty()) return;
-  set(environment, "LD_PRELOAD", before(installation.sockets(), *find(environment, "LD_PRELOAD")));
-  set(environment, "SOFTIB_SOCKETS", ranges);
+  if (sockets.empty()) return;
+  const SocketSwitch wanted = parse_socket_switch(sockets);
+  set(environment, "LD_PRELOAD",
+      before(installation.sockets(wanted.over_rsockets), *find(environment, "LD_PRELOAD")));
+  set(environment, "SOFTIB_SOCKETS", wanted.ranges);
 }
 
 std::string shell_quoted(std::string_view value) {

@@ -17,7 +17,7 @@ struct ProgramSettings {
   std::string fabric;
   std::string node;
   std::string memory_path;  // empty or "auto": softib chooses
-  std::string sockets;      // ranges of the socket switch; empty: off
+  std::string sockets;      // as parse_socket_switch() takes it; empty: off
   bool verbose = false;
 };
 

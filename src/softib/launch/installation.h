@@ -10,7 +10,9 @@
 namespace ib::softib {
 
 inline constexpr const char* kPreloadName = "libsoftib_preload.so";
-inline constexpr const char* kSocketsName = "libsoftib_sockets.so";
+// The socket switch: over streams (SDP), or over librdmacm's rsockets.
+inline constexpr const char* kStreamsName = "libsoftib_streams.so";
+inline constexpr const char* kRsocketsName = "libsoftib_sockets.so";
 inline constexpr const char* kProviderStem = "libsoftib";
 // libibverbs appends "-rdmav<private ABI>.so" to a driver's name that is a path.
 std::string provider_name(int private_abi);
@@ -26,7 +28,9 @@ struct Installation {
 
   std::string daemon() const { return bin_dir + "/softibd"; }
   std::string preload() const { return loader_dir + "/" + kPreloadName; }
-  std::string sockets() const { return loader_dir + "/" + kSocketsName; }
+  std::string sockets(bool over_rsockets) const {
+    return loader_dir + "/" + (over_rsockets ? kRsocketsName : kStreamsName);
+  }
   std::string provider() const { return loader_dir + "/" + kProviderStem; }
 };
 

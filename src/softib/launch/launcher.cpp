@@ -40,10 +40,11 @@ Fd lock_file(const std::string& path, int flags, Clock::time_point deadline) {
 }
 
 // A connection that has been answered once: a daemon that is about to exit may still accept.
-std::optional<ControlClient> connect_alive(const std::string& socket) {
+std::optional<ControlClient> connect_alive(
+    const std::string& socket, std::chrono::milliseconds limit = std::chrono::seconds(10)) {
   std::optional<ControlClient> client = ControlClient::connect(socket);
   if (!client) return std::nullopt;
-  const ControlAnswer answer = client->call(verbs::control::Code::Ping);
+  const ControlAnswer answer = client->call(verbs::control::Code::Ping, {}, limit);
   if (answer.status == Status::Disconnected) return std::nullopt;
   if (answer.status != Status::Ok) throw CliError(Exit::Daemon, answer.reason);
   return client;
@@ -62,7 +63,14 @@ std::vector<std::string> command_line(const LaunchPlan& plan, const Installation
   } else {
     for (const std::string& node : plan.shape.node_names()) add("--node", node);
   }
-  if (!plan.shape.management.empty()) add("--sm", plan.shape.management);
+  if (!plan.shape.management.empty()) {
+    add("--sm", plan.shape.management == "opensm" ? "none" : plan.shape.management);
+  }
+  if (!plan.shape.opensm.empty()) add("--opensm", plan.shape.opensm);
+  if (plan.shape.sm_priority) add("--sm-priority", std::to_string(*plan.shape.sm_priority));
+  if (plan.shape.lmc) add("--lmc", std::to_string(*plan.shape.lmc));
+  if (!plan.shape.routing.empty()) add("--routing", plan.shape.routing);
+  if (!plan.shape.partitions.empty()) add("--partitions", plan.shape.partitions);
   if (plan.shape.hcas) add("--hcas", std::to_string(*plan.shape.hcas));
   if (plan.shape.ports) add("--ports", std::to_string(*plan.shape.ports));
   if (!plan.shape.link_layer.empty()) add("--link-layer", plan.shape.link_layer);
@@ -135,7 +143,8 @@ Launched connect_or_start(const LaunchPlan& plan, const Installation& installati
   if (auto client = connect_alive(files.socket)) return {std::move(*client), false};
   wait_for_predecessor(files, deadline);
   const std::size_t log_size = start(plan, installation, files);
-  if (auto client = connect_alive(files.socket)) return {std::move(*client), true};
+  // It answers when its subnets are set up.
+  if (auto client = connect_alive(files.socket, kLimitOfAll)) return {std::move(*client), true};
   const std::string death = last_death(files.log, log_size);
   throw CliError(Exit::Daemon,
                  fmt::format("softibd started and {}; the end of {}:\n{}",

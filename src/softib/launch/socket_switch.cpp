@@ -72,17 +72,29 @@ std::string librspreload_path() {
   return first_of("rsocket/librspreload.so");
 }
 
-void require_socket_switch(const Installation& installation, const std::string& ranges) {
-  if (ranges != kAllOfFabric) check_ranges(ranges);
-  const std::string library = installation.lib_dir + "/" + kSocketsName;
+SocketSwitch parse_socket_switch(const std::string& text) {
+  constexpr std::string_view kRsockets = "rsockets";
+  if (text == kRsockets) return {true, kAllOfFabric};
+  if (text.starts_with(kRsockets) && text[kRsockets.size()] == ',') {
+    return {true, text.substr(kRsockets.size() + 1)};
+  }
+  return {false, text};
+}
+
+void require_socket_switch(const Installation& installation, const std::string& text) {
+  const SocketSwitch wanted = parse_socket_switch(text);
+  if (wanted.ranges != kAllOfFabric) check_ranges(wanted.ranges);
+  const std::string library =
+      installation.lib_dir + "/" + (wanted.over_rsockets ? kRsocketsName : kStreamsName);
   if (::access(library.c_str(), R_OK) != 0) {
     throw CliError(Exit::Installation,
                    fmt::format("cannot read the library {}: {}\n  Build or install softib again.",
                                library, std::strerror(errno)));
   }
-  if (librdmacm_path().empty()) {
-    throw CliError(Exit::Installation,
-                   "--sockets needs librdmacm.so.1\n  Install it: apt-get install librdmacm1");
+  if (wanted.over_rsockets && librdmacm_path().empty()) {
+    throw CliError(
+        Exit::Installation,
+        "--sockets=rsockets needs librdmacm.so.1\n  Install it: apt-get install librdmacm1");
   }
 }
 

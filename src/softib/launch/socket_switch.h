@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The socket switch (`softib run --sockets`): TCP connections of a program over RDMA.
+// The socket switch (`softib run --sockets`): TCP connections of a program over RDMA, by SDP or by
+// the rsockets of librdmacm.
 #pragma once
 
 #include "softib/launch/installation.h"
@@ -10,9 +11,16 @@ namespace ib::softib {
 
 inline constexpr const char* kAllOfFabric = "fabric";  // the addresses of the fabric's nodes
 
-// Throws CliError(Usage) if `ranges` is neither kAllOfFabric nor a list ADDRESS[/BITS],...;
-// CliError(Installation) if softib's library or librdmacm is missing.
-void require_socket_switch(const Installation& installation, const std::string& ranges);
+// The value of --sockets: [rsockets,]RANGES or `rsockets`.
+struct SocketSwitch {
+  bool over_rsockets = false;
+  std::string ranges;
+};
+SocketSwitch parse_socket_switch(const std::string& text);
+
+// Throws CliError(Usage) if its ranges are neither kAllOfFabric nor a list ADDRESS[/BITS],...;
+// CliError(Installation) if softib's library is missing, or librdmacm where that is needed.
+void require_socket_switch(const Installation& installation, const std::string& text);
 
 // The librdmacm that programs load, and the distribution's own preload library for sockets; empty:
 // not installed.

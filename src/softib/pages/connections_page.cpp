@@ -94,6 +94,10 @@ std::string details(const Json& one) {
   if (const std::uint64_t events = number_of(one, "events_waiting"); events > 0) {
     text += fmt::format("; {} event{} not taken", events, events == 1 ? "" : "s");
   }
+  if (one.contains("bytes_sent")) {
+    text += fmt::format("; {} bytes sent, {} received", text_of(one, "bytes_sent"),
+                        text_of(one, "bytes_received"));
+  }
   for (const Json& group : list_of(one, "groups")) {
     if (group.is_string()) text += "; member of " + group.get<std::string>();
   }

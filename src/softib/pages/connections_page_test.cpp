@@ -57,6 +57,20 @@ TEST(ConnectionsPage, ShowsBothEndsAndWhatTheyWaitFor) {
             "no listeners or connections on fabric \"lab\"\n");
 }
 
+TEST(ConnectionsPage, AStreamShowsItsBytes) {
+  const Json rows = Json::parse(R"json([
+    {"node":"node0","pid":7,"program":"curl","port_space":"SDP","state":"established",
+     "local":"127.77.0.1:40001","peer":"127.77.0.2:80","qp_type":"RC","age_ms":1000,
+     "hca":"softib0","port":1,"qpn":"0x11","peer_qpn":"0x12","stream":3,"bytes_sent":78,
+     "bytes_received":4096,"other_end":{"node":"node1","program":"nginx","pid":6}}])json");
+  const std::string page = connections_page("lab", rows);
+  for (const char* part :
+       {"established  SDP   127.77.0.1:40001      127.77.0.2:80         curl (pid 7)\n",
+        "peer: nginx (pid 6) on node1", "78 bytes sent, 4096 received"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << " in\n" << page;
+  }
+}
+
 TEST(ConnectionsPage, ALongPidLeavesTheColumnsWhereTheyAre) {
   Json all = chosen_connections(sample(), ConnectionsShown::Listeners);
   all[0]["pid"] = 4194304;

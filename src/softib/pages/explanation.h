@@ -56,6 +56,10 @@ std::vector<std::string_view> async_event_texts();  // names, and texts of ibv_e
 std::string explain_errno(std::string_view word);
 std::vector<std::string_view> errno_texts();
 
+// explanation_stream.cpp: a line of the trace, "TCP to 127.77.0.2:5000 stays TCP: ...". Returns an
+// empty text for other lines.
+std::string explain_stream(std::string_view line);
+
 // Letters and digits in lower case: "IBV_WC_RETRY_EXC_ERR" and "retry exc err" are the same word.
 std::string plain_letters(std::string_view text);
 // Nothing unless the text is a number, decimal or with 0x.

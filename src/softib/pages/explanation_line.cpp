@@ -175,6 +175,7 @@ std::string explain_line(std::string_view line) {
   const std::string words = words_of(line);
   Cards cards;
   add_sayings(words, cards);
+  cards.add(explain_stream(line));
   add_texts(words, wc_status_texts(), cards);
   add_texts(words, async_event_texts(), cards);
   add_event_with_status(line, cards);

@@ -46,6 +46,27 @@ TEST(Explanation, EveryRefusalHasItsOwnCard) {
   EXPECT_EQ(refusals_of("").size(), names.size());
 }
 
+TEST(Explanation, AConnectionThatStaysTcpHasACard) {
+  const std::string line = "TCP to 127.77.0.2:5000 stays TCP: ";
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {line + "no program of node1 listens there with the socket switch", "--sockets -- PROGRAM"},
+      {line + "node0 has no active port that leads to node1", "softib port up"},
+      {line + "a pair of sockets: Too many open files", "ulimit -n"},
+      {line + "an HCA was pulled out", "HCA went away"},
+      {line + "the stream could not be made in time", "too slow"},
+      {line + "the communication manager of the peer does not answer", "did not agree"},
+      {line + "no room", "behind the colon"},
+      {"TCP to [fe80::1]:5000 is reset: the program of node1 that has accepted it on port 5000 "
+       "does "
+       "not use the socket switch",
+       "ECONNRESET"}};
+  for (const auto& [text, wanted] : rows) {
+    EXPECT_NE(explain_stream(text).find(wanted), std::string::npos) << explain_stream(text);
+    EXPECT_TRUE(explain_line("12:00:01 node0, pid 7: " + text).starts_with(explain_stream(text)));
+  }
+  EXPECT_EQ(explain_stream("the program does not use the socket switch"), "");
+}
+
 TEST(Explanation, ACallHasTheCardsOfAllThatItRefuses) {
   const std::string cards = explain_word("ibv_post_srq_recv");
   EXPECT_NE(cards.find("SrqSges"), std::string::npos);

@@ -161,6 +161,7 @@ std::vector<Listener> rdma_listeners(const Json& state, const std::string& socke
   std::vector<Listener> listeners;
   for (const Json& one : list_of(state, "rdma_cm")) {
     if (text_of(one, "state") != "listening") continue;
+    if (text_of(one, "port_space", "") == "SDP") continue;  // it is among the TCP sockets
     Listener listener;
     listener.port = port_of(text_of(one, "local", ""));
     listener.how = "librdmacm";

@@ -11,6 +11,7 @@ namespace ib::softib {
 
 void LivePicture::refresh() {
   fabric::ShownSubnet next = read_();
+  warn_of_new_errors(next);
   const std::uint64_t structure = structure_of(next);
   const bool is_new = layout_ == 0 || structure != structure_;
   if (is_new) {
@@ -32,6 +33,27 @@ void LivePicture::refresh() {
   lines_.resize(picture_.lines.size());
   for (std::size_t i = 0; i < boxes_.size(); ++i) stamp(boxes_, i, box_state(picture_.boxes[i]));
   for (std::size_t i = 0; i < lines_.size(); ++i) stamp(lines_, i, line_state(picture_.lines[i]));
+}
+
+// Those that are there at the first look are old.
+void LivePicture::warn_of_new_errors(fabric::ShownSubnet& next) {
+  const Instant now = now_();
+  decltype(errors_) errors;
+  for (fabric::ShownElement& element : next.elements) {
+    for (fabric::ShownPort& port : element.ports) {
+      port.has_errors = false;
+      if (port.errors == 0) continue;
+      const std::pair key(element.guid, port.number);
+      const auto before = errors_.find(key);
+      Errors known = before == errors_.end() ? Errors{} : before->second;
+      // Fewer: they were cleared, and these have come since.
+      if (version_ != 0 && port.errors != known.count) known.grown = now;
+      known.count = port.errors;
+      port.has_errors = known.grown && now - *known.grown < kErrorsAreNew;
+      errors.emplace(key, known);
+    }
+  }
+  errors_ = std::move(errors);
 }
 
 void LivePicture::stamp(std::vector<Stamped>& all, std::size_t number, Json value) {

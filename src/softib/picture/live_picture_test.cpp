@@ -14,7 +14,9 @@ struct Bench {
   fabric::ShownSubnet subnet = fabric::shown_preset("star:3");
   int layouts = 0;
   bool fails = false;
-  LivePicture live{"t", [this] { return read(); }, [this](fabric::Picture&) { ++layouts; }};
+  LivePicture::Instant now{std::chrono::seconds(1)};
+  LivePicture live{"t", [this] { return read(); }, [this](fabric::Picture&) { ++layouts; },
+                   [this] { return now; }};
 
   fabric::ShownSubnet read() const {
     if (fails) throw std::runtime_error("gone");
@@ -52,6 +54,28 @@ TEST(LivePicture, TheLayoutIsMadeOnceForTheSameCables) {
   EXPECT_EQ(bench.layouts, 2);
   EXPECT_EQ(bench.changes(0)["layout"], 2);
   EXPECT_EQ(bench.changes(0)["boxes"].size(), 5u);
+}
+
+TEST(LivePicture, ItWarnsOfErrorsThatGoOn) {
+  Bench bench;
+  fabric::ShownPort& port = bench.subnet.elements[1].ports[0];
+  const auto classes = [&bench](std::uint64_t errors, std::chrono::seconds later) {
+    bench.subnet.elements[1].ports[0].errors = errors;
+    bench.now += later;
+    bench.live.refresh();
+    const Json all = bench.changes(0);
+    return all["lines"]["1"]["c"].get<std::string>() + ", " +
+           all["boxes"]["1"]["c"].get<std::string>();
+  };
+  port.has_errors = true;
+  EXPECT_EQ(classes(5, std::chrono::seconds(0)), "line active, box active") << "old ones";
+  EXPECT_EQ(bench.changes(0)["lines"]["1"]["n"], "5 errors");
+  EXPECT_EQ(classes(5, kErrorsAreNew), "line active, box active");
+  EXPECT_EQ(classes(6, std::chrono::seconds(1)), "line active errors, box active errors");
+  EXPECT_EQ(classes(6, kErrorsAreNew / 2), "line active errors, box active errors");
+  EXPECT_EQ(classes(6, kErrorsAreNew / 2), "line active, box active") << "none since";
+  EXPECT_EQ(classes(0, std::chrono::seconds(1)), "line active, box active") << "cleared";
+  EXPECT_EQ(classes(2, std::chrono::seconds(1)), "line active errors, box active errors");
 }
 
 TEST(LivePicture, WhenAReadFailsThePictureStays) {

@@ -15,10 +15,13 @@ namespace {
 using fabric::clean_text;
 using fabric::kNoIndex;
 
+constexpr std::size_t kTroublesShown = 400;  // characters; there are a dozen kinds
+
 Json port_json(const fabric::ShownPort& port) {
   return Json::array({port.number, link_state_name(port.state), port.lid, clean_text(port.rate, 12),
                       port.peer == kNoIndex ? -1 : static_cast<std::int64_t>(port.peer),
-                      port.peer_port, port.data * 4, port.packets, port.error_text});
+                      port.peer_port, port.data() * 4, port.packets(),
+                      clean_text(troubles_text(port), kTroublesShown)});
 }
 
 template <class List, class ToJson>

@@ -48,7 +48,7 @@ TEST(Page, HostileNamesAreNoMarkup) {
   for (fabric::ShownElement& element : subnet.elements) {
     element.name = element.node = hostile;
     element.programs = {{hostile, 1}};
-    element.ports[0].error_text = hostile;
+    element.ports[0].troubles = {{hostile, 1}};
     element.ports[0].rate = hostile;
   }
   const std::string page = page_of_subnet(subnet);
@@ -64,7 +64,7 @@ TEST(Page, ItHasTheFactsOfEachElement) {
   fabric::ShownSubnet subnet = fabric::shown_preset("star:2");
   subnet.elements[0].programs = {{"rping", 12}};
   subnet.elements[0].ports[0].errors = 2;
-  subnet.elements[0].ports[0].error_text = "symbol errors 2";
+  subnet.elements[0].ports[0].troubles = {{"symbol_errors", 2}};
   const Json element = page_state(make_picture(subnet), subnet)["elements"][0];
   EXPECT_EQ(element["k"], "adapter");
   EXPECT_EQ(element["pr"], Json::array({"rping (pid 12)"}));

@@ -30,22 +30,35 @@ LinkState link_state(const std::string& name) {
   return LinkState::Down;
 }
 
-// A counter of errors has a name of its own in the text; those of traffic are summed.
+// Those that say again, by reason, what another one counts.
+bool is_part(const std::string& name) {
+  return name == "local_physical_errors" || name == "buffer_overruns" ||
+         name == "inactive_discards";
+}
+
+fabric::ShownTraffic read_traffic(const Json& counters, const std::string& direction) {
+  const auto value = [&](const char* what) {
+    return number_of(counters, (direction + what).c_str());
+  };
+  return {value("_data"), value("_packets"), value("_unicast"), value("_multicast")};
+}
+
+// A link that went down, and what was to be sent meanwhile, are no errors: the state of the link
+// says how it is now.
 void read_counters(ShownPort& port, const Json& counters) {
+  port.sent = read_traffic(counters, "sent");
+  port.received = read_traffic(counters, "received");
+  std::uint64_t gone =
+      number_of(counters, "link_downed") + number_of(counters, "inactive_discards");
   for (const auto& [name, value] : counters.items()) {
-    if (!value.is_number_unsigned()) continue;
-    const auto count = value.get<std::uint64_t>();
-    if (name == "sent_data" || name == "received_data") {
-      port.data += count;
-    } else if (name == "sent_packets" || name == "received_packets") {
-      port.packets += count;
-    } else if (name != "transmit_wait") {
-      port.errors += count;
-      std::string words = name;
-      std::replace(words.begin(), words.end(), '_', ' ');
-      port.error_text += fmt::format("{}{} {}", port.error_text.empty() ? "" : ", ", words, count);
-    }
+    const bool is_trouble = !name.starts_with("sent_") && !name.starts_with("received_") &&
+                            name != "transmit_wait" && !is_part(name);
+    if (!is_trouble || !value.is_number_unsigned()) continue;
+    port.troubles.push_back({name, value.get<std::uint64_t>()});
+    port.errors += port.troubles.back().count;
   }
+  port.errors -= std::min(gone, port.errors);
+  port.has_errors = port.errors != 0;
 }
 
 ShownPort read_port(const Json& json) {
@@ -65,6 +78,7 @@ ShownElement read_element(const Json& json) {
   element.guid = std::strtoull(text_of(json, "guid", "0").c_str(), nullptr, 0);
   element.name = text_of(json, "description", "");
   element.node = text_of(json, "node", "");
+  element.hca = text_of(json, "hca", "");
   for (const Json& port : list_of(json, "ports")) {
     const bool is_inner = element.is_switch && number_of(port, "port", 1) == 0;
     if (!is_inner) element.ports.push_back(read_port(port));

@@ -3,12 +3,12 @@
 #include "fabric/topology/link_names.h"
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/manager_state.h"
 #include "softib/subnet/cable_page.h"
+#include "softib/subnet/subnet_request.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace ib::softib {
 namespace {
@@ -30,17 +30,6 @@ control::Code code_of(control::TopologyCode code) {
   return static_cast<control::Code>(code);
 }
 
-// A node may be named by its number, as in all commands.
-std::string element_name(ControlClient& client, const std::string& text,
-                         const std::string& fabric) {
-  const std::size_t slash = text.find('/');
-  const std::string node = text.substr(0, slash);
-  const bool is_number =
-      !node.empty() && std::ranges::all_of(node, [](char c) { return c >= '0' && c <= '9'; });
-  if (!is_number) return text;
-  return ask_node(client, node, fabric) + (slash == std::string::npos ? "" : text.substr(slash));
-}
-
 void put_end(control::CableEnd& to, ControlClient& client, const std::string& text,
              const std::string& fabric) {
   const auto end = parse_cable_end(text);
@@ -48,7 +37,7 @@ void put_end(control::CableEnd& to, ControlClient& client, const std::string& te
     throw CliError(Exit::Usage,
                    fmt::format("\"{}\" is no port: SWITCH:PORT, NODE:PORT or NODE/HCA:PORT", text));
   }
-  put_text(to.element, element_name(client, end->element, fabric));
+  put_text(to.element, with_node_name(client, end->element, fabric));
   to.port = end->port;
 }
 
@@ -62,8 +51,15 @@ void change(const CableOptions& options) {
     in.width = fabric::width_code(options.width);
     in.speed = fabric::speed_code(options.speed);
   }
-  const std::string text =
-      client.read_text(code_of(control::TopologyCode::ChangeCable), bytes_of(in));
+  const auto ask = [&] {
+    return client.read_text(code_of(control::TopologyCode::ChangeCable), bytes_of(in));
+  };
+  std::string text = ask();
+  if (options.action != CableAction::Show) let_managers_follow(client);
+  if (options.action == CableAction::Add || options.action == CableAction::Up) {
+    in.action = CableAction::Show;  // the ports are active now
+    text = ask();
+  }
   if (options.json) return print(text);
   std::string page = cable_page(Json::parse(text));
   if (options.action == CableAction::Remove) {

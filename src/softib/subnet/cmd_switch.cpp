@@ -2,6 +2,7 @@
 // softib switch: switches come, go, and lose their power while programs run.
 #include "softib/commands/command.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/manager_state.h"
 #include "verbs/control_topology.h"
 
 #include <fmt/format.h>
@@ -60,6 +61,7 @@ void change(const SwitchOptions& options) {
   ControlClient client = connect_up(options.fabric);
   const std::string text = client.read_text(
       static_cast<control::Code>(control::TopologyCode::ChangeSwitch), bytes_of(in));
+  let_managers_follow(client);
   print(options.json ? text : page(options.action, Json::parse(text)) + "\n");
 }
 

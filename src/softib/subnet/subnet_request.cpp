@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -47,12 +48,32 @@ std::string ask_topology(ControlClient& client, control::TopologyForm form) {
   return client.read_text(code_of(control::TopologyCode::Topology), bytes_of(in), kLimitOfAll);
 }
 
+Json ask_topology_json(ControlClient& client) {
+  return parse_answer(ask_topology(client, control::TopologyForm::Json));
+}
+
+Json parse_answer(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_object()) return json;
+  throw CliError(Exit::Daemon,
+                 "softibd answered with something that is no JSON object\n"
+                 "  Is it of the same version as softib?");
+}
+
 std::string ask_path(ControlClient& client, const std::string& from, const std::string& to,
                      const std::string& fabric) {
   control::PathIn in;
   in.from = end_of(client, from, fabric);
   in.to = end_of(client, to, fabric);
   return client.read_text(code_of(control::TopologyCode::Path), bytes_of(in));
+}
+
+std::string with_node_name(ControlClient& client, const std::string& text,
+                           const std::string& fabric) {
+  const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool is_number = end != 0 && (end == text.size() || text[end] == ':' || text[end] == '/');
+  if (!is_number) return text;
+  return ask_node(client, text.substr(0, end), fabric) + text.substr(end);
 }
 
 void write_file(const std::string& path, const std::string& text) {

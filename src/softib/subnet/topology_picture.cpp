@@ -20,20 +20,12 @@ std::string title_of(const PictureRequest& request) {
   return "fabric " + request.fabric;
 }
 
-Json parsed(const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_object()) return json;
-  throw CliError(Exit::Daemon,
-                 "softibd answered with something that is no JSON object\n"
-                 "  Is it of the same version as softib?");
-}
-
 fabric::ShownSubnet read(ControlClient& client, const PictureRequest& request) {
-  const Json topology = parsed(ask_topology(client, verbs::control::TopologyForm::Json));
-  fabric::ShownSubnet subnet = read_subnet(topology, ask_state_without_nodes(client));
+  fabric::ShownSubnet subnet =
+      read_subnet(ask_topology_json(client), ask_state_without_nodes(client));
   if (!request.from.empty()) {
     const std::string path = ask_path(client, request.from, request.to, request.fabric);
-    read_route(subnet, parsed(path), request.from, request.to);
+    read_route(subnet, parse_answer(path), request.from, request.to);
   }
   return subnet;
 }

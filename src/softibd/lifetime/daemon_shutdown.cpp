@@ -24,10 +24,12 @@ void DaemonShutdown::on_no_clients() {
 
 // Before the devices, whose files they have open.
 void DaemonShutdown::close_services() {
-  const auto done = [](io::Irp&, void* context) {
-    static_cast<DaemonShutdown*>(context)->power_off();
-  };
-  devices_.gsi().close(closing_services_.start(done, this));
+  devices_.streams().close([this] {
+    const auto done = [](io::Irp&, void* context) {
+      static_cast<DaemonShutdown*>(context)->power_off();
+    };
+    devices_.gsi().close(closing_services_.start(done, this));
+  });
 }
 
 // The devices go down in order, after all other requests.

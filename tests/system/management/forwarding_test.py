@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed
 from subnet_test import SECONDS, Manager, all_active, end_ports, subnet
+from support.perftest import Endless
 
 SMP = pathlib.Path(__file__).resolve().parents[1] / "programs/umad/smp.py"
 TREE = "fat-tree:levels=2,ports=4"  # 8 adapters at 4 leaves, 2 spines
@@ -110,6 +111,7 @@ def damage(report, fabric, last):
         set_table(fabric, lid, f"{port:02x}")
         fabric.run(["perfquery", str(lid), "1"], 0).require()
 
+
 def cable(report, fabric, last):
     with report.case("a cable of the way that is pulled out, and other ways where softib manages"):
         hop = path(fabric, 0, last)["hops"][1]
@@ -122,14 +124,12 @@ def cable(report, fabric, last):
         arrives(fabric, last)
     with report.case("traffic goes on when the cable of its only way comes back in time"):
         end = f"node{last}:1"
-        server = fabric.start(["ib_write_bw", "-D", "6", "-p", (port := harness.free_port())], last)
-        harness.wait_until(lambda: harness.is_listening(server.pid, port), SECONDS, "the server")
-        client = fabric.start(["ib_write_bw", "-D", "6", "-p", port, "-u", "20", harness.HOST], 0)
-        fabric.wait_for_packets(client, SECONDS)
+        pair = Endless(fabric, ["ib_send_bw"], last, 0)
+        fabric.wait_for_packets(pair.client, SECONDS)
         softib(fabric, "cable", "down", end)
         softib(fabric, "cable", "up", end)
-        for program in (client, server):
-            fabric.end(program, SECONDS).require()
+        fabric.wait_for_packets(pair.client, SECONDS)
+        pair.end()
 
 
 def group(report, fabric, last):
@@ -162,20 +162,17 @@ def by_opensm(report, user):
         group(report, fabric, last)
         with report.case("RC moves when OpenSM routes round a cable"):
             hop = path(fabric, 0, last)["hops"][1]
-            server = fabric.start(["ib_write_bw", "-D", "12", "-p", (port := harness.free_port())], last)
-            harness.wait_until(lambda: harness.is_listening(server.pid, port), SECONDS, "the server")
-            client = fabric.start(["ib_write_bw", "-D", "12", "-p", port, "-u", "20", harness.HOST], 0)
-            fabric.wait_for_packets(client, SECONDS)
+            pair = Endless(fabric, ["ib_send_bw"], last, 0)
+            fabric.wait_for_packets(pair.client, SECONDS)
             softib(fabric, "cable", "down", f"{hop['from_guid']}:{hop['out']}")
             harness.wait_until(lambda: path(fabric, 0, last)["arrives"], SECONDS, "another way")
-            fabric.wait_for_packets(client, SECONDS)
-            for program in (client, server):
-                fabric.end(program, SECONDS).require()
+            fabric.wait_for_packets(pair.client, SECONDS)
+            pair.end()
             sweeps = manager.read_log().count("SUBNET UP")
             softib(fabric, "cable", "up", f"{hop['from_guid']}:{hop['out']}")
             harness.wait_until(lambda: all_active(fabric) and manager.read_log().count("SUBNET UP") > sweeps, SECONDS,
                                "OpenSM to take the cable in")
-        manager.end()
+        manager.end("(IB_TIMEOUT)")  # of its requests over the cable
 
 
 def main(report, user):

@@ -14,11 +14,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import harness
 from harness import Failed
+from manager_test import wait_for_master
 from subnet_test import SECONDS, Manager, check_managed, elements, end_ports, own, subnet
 
 NODE_GUID = "0x02534600000{}0001"
 LANES_OF_NODES, LANES_OF_SWITCHES = range(2), range(8)
 ACM_PORT = 6125
+ACM_NAMES = ("alpha", "beta")
 # ibacm writes its port to /run, where ib_acme reads it, and srp_daemon has a file there that it locks.
 OWN_RUN = own("/run")
 
@@ -127,24 +129,41 @@ def partitions(report, user):
 
 def acm(report, user):
     """A daemon at each of two nodes, with a name of its own in its file. The name of the other one is resolved by
-    multicast, the way to it by the administrator."""
+    multicast, the way to it by the administrator: of softib, of OpenSM, which takes over, and of softib again. OpenSM
+    is at the same port: when the LID of the administrator is another one, ibacm goes on asking the old one."""
     harness.need_program("ibacm")
     harness.need_tcp_port(ACM_PORT)
-    names = ("alpha", "beta")
-    with report.case("ibacm and ib_acme"), subnet(user, "star:4") as fabric:
-        services = [service(fabric, user, node, name) for node, name in enumerate(names)]
-        here, there = (end_ports(fabric)[node] for node in (0, 1))
-
-        def ib_acme(*words):
-            return fabric.run(["ib_acme", "-S", harness.HOST, *words], before=OWN_RUN)
-        ib_acme("-e").require(names[0])
-        for form, source, target in (("l", here["lid"], there["lid"]), ("n", *names),
-                                     ("g", "fe80::253:4600:0:1", "fe80::253:4600:1:1")):
-            ib_acme("-f", form, "-s", source, "-d", target, "-v").require(f"^  dlid: {there['lid']}$", f"^  slid: {here['lid']}$",
-                                                                          "^SA verification: success$")
-        ib_acme("-P").require("^svc,Error Count", f"^{harness.HOST},0,")
+    with subnet(user, "star:4") as fabric:
+        wait_for_master(fabric)
+        services = [service(fabric, user, node, name) for node, name in enumerate(ACM_NAMES)]
+        with report.case("ibacm and ib_acme by softib's administrator"):
+            resolve(fabric)
+        with report.case("ibacm and ib_acme by OpenSM, which has taken over"):
+            manager = Manager(fabric)
+            manager.wait_until_up()
+            resolve(fabric)
+        with report.case("ibacm and ib_acme by softib's administrator again"):
+            manager.end()
+            wait_for_master(fabric)
+            resolve(fabric)
         for service_ in services:
             service_.kill()
+
+
+def resolve(fabric):
+    here, there = (end_ports(fabric)[node] for node in (0, 1))
+
+    def ib_acme(*words):
+        return fabric.run(["ib_acme", "-S", harness.HOST, *words], before=OWN_RUN)
+    ib_acme("-e").require(ACM_NAMES[0])
+    # Of a new administrator it joins its groups again, and resolves nothing before it is in them.
+    harness.wait_until(lambda: ib_acme("-f", "l", "-s", here["lid"], "-d", there["lid"]).code == 0, SECONDS,
+                       "ibacm to have joined its groups")
+    for form, source, target in (("l", here["lid"], there["lid"]), ("n", *ACM_NAMES),
+                                 ("g", "fe80::253:4600:0:1", "fe80::253:4600:1:1")):
+        ib_acme("-f", form, "-s", source, "-d", target, "-v").require(f"^  dlid: {there['lid']}$", f"^  slid: {here['lid']}$",
+                                                                      "^SA verification: success$")
+    ib_acme("-P").require("^svc,Error Count", f"^{harness.HOST},0,")
 
 
 def service(fabric, user, node, name):
@@ -164,44 +183,57 @@ def service(fabric, user, node, name):
 
 
 def storage(report, user):
-    """There is none: an I/O unit has no controllers."""
+    """There is none: an I/O unit has no controllers. The daemon goes on under each master."""
     harness.need_program("srp_daemon")
     rules = file_of(user, "srp_daemon.conf", "a\n")
-    for title, options in (("softib's administrator", ()), ("OpenSM", ("--sm", "none"))):
-        with subnet(user, "star:4", *options) as fabric:
-            manager = Manager(fabric, 1) if options else None
-            if manager:
-                manager.wait_until_up()
-            for words in (["ibsrpdm"], ["ibsrpdm", "-c"], ["srp_daemon", "-o", "-a", "-c", "-f", rules]):
-                with report.case(f"{' '.join(words[:4])} under {title}"):
-                    said = fabric.run(words).require().text
-                    if said.strip():
-                        raise Failed(f"it says\n{said}")
-            with report.case(f"srp_daemon waits for events under {title}"):
-                daemon(fabric, rules)
-            if manager:
-                # srp_daemon has one buffer for what it sends: a notice that it answers while it ends its subscriptions
-                # makes of the second of these the first once more.
-                manager.end(but="ERR 4307: Failed to UnSubscribe to non existing inform object")
+    with subnet(user, "star:4") as fabric:
+        wait_for_master(fabric)
+        daemon = fabric.start(["stdbuf", "-oL", "srp_daemon", "-V", "-c", "-R", "60", "-i", "softib0", "-p", "1", "-f", rules],
+                              before=OWN_RUN)
+        with report.case("srp_daemon subscribes at softib's administrator"):
+            wait_for_subscriptions(fabric, daemon)
+            daemon.wait_for_text("performing a capability query", SECONDS)
+        find_none(report, fabric, rules, "softib's administrator")
+        manager = Manager(fabric, 1)
+        manager.wait_until_up()
+        with report.case("srp_daemon subscribes at OpenSM, which has taken over"):
+            wait_for_subscriptions(fabric, daemon)
+        find_none(report, fabric, rules, "OpenSM")
+        # srp_daemon has one buffer for what it sends: a notice that it answers meanwhile makes of a subscription the
+        # one before once more.
+        manager.end("ERR 4307: Failed to UnSubscribe to non existing inform object")
+        wait_for_master(fabric)
+        with report.case("srp_daemon gets notices of softib's administrator again, and ends"):
+            wait_for_subscriptions(fabric, daemon)
+            for action in ("down", "up"):
+                fabric.softib("port", action, "--node", 3, "--fabric", fabric.name).require()
+            end(fabric, daemon)
 
 
-def daemon(fabric, rules):
-    """It subscribes to notices, which come to a queue pair with the key of queue pairs 1."""
+def find_none(report, fabric, rules, title):
+    for words in (["ibsrpdm"], ["ibsrpdm", "-c"], ["srp_daemon", "-o", "-a", "-c", "-f", rules]):
+        with report.case(f"{' '.join(words[:4])} under {title}"):
+            said = fabric.run(words).require().text
+            if said.strip():
+                raise Failed(f"it says\n{said}")
+
+
+def wait_for_subscriptions(fabric, daemon):
+    """To notices, which come to a queue pair with the key of queue pairs 1."""
     traps = {"64", "144"}  # a port comes, a port is another one
 
     def subscriptions():
         return set(re.findall(r"^\t\ttrap_num\.+(\d+)$", fabric.run(["saquery", "-I"]).require().text, re.MULTILINE))
-    program = fabric.start(["srp_daemon", "-c", "-R", "60", "-i", "softib0", "-p", "1", "-f", rules], before=OWN_RUN)
-    harness.wait_until(lambda: subscriptions() == traps or not program.running(), SECONDS, "srp_daemon to subscribe")
-    for action in ("down", "up"):
-        fabric.softib("port", action, "--node", 3, "--fabric", fabric.name).require()
+    harness.wait_until(lambda: subscriptions() == traps or not daemon.running(), SECONDS, "srp_daemon to subscribe")
 
+
+def end(fabric, daemon):
     def ends():
         """Of a signal and a notice that come together it sees the one that came last."""
-        program.process.send_signal(signal.SIGTERM)
-        return not program.running()
+        daemon.process.send_signal(signal.SIGTERM)
+        return not daemon.running()
     harness.wait_until(ends, SECONDS, "srp_daemon to end")
-    fabric.end(program, 30).require()
+    fabric.end(daemon, 30).require()
 
 
 def test(report, user):
@@ -211,4 +243,5 @@ def test(report, user):
             part(report, user)
 
 
-harness.main("subnet services", test)
+if __name__ == "__main__":
+    harness.main("subnet services", test)

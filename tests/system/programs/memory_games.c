@@ -34,20 +34,18 @@ static struct ibv_mr* reg(void* at, size_t size) {
   return made;
 }
 
-static unsigned char* map_at(void* at, size_t size) {
-  void* got = mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
-  if (got == MAP_FAILED) die("mmap");
-  return got;
-}
-
 /* Registers fresh memory with OLD in it, which the peer then uses. */
-static void begin(void) {
-  memory = map_at(NULL, SIZE);
+static void begin_with(unsigned char* fresh) {
+  memory = fresh;
   room = SIZE;
   memset(memory, OLD, SIZE);
   mr = reg(memory, SIZE);
   if (order_peer(&own, READ, mr->rkey, memory, SIZE, 0, NULL).first != OLD) die("the first READ is wrong");
 }
+
+static void begin(void) { begin_with(map_at(NULL, SIZE)); }
+/* For games that need free addresses. */
+static void begin_apart(void) { begin_with(map_apart(SIZE)); }
 
 static void end(void) {
   if (mr && ibv_dereg_mr(mr)) die("ibv_dereg_mr");
@@ -85,7 +83,7 @@ static const char* peer_writes(uint32_t rkey, const void* at, const unsigned cha
 
 static void unmap_and_register_again(const char* what, size_t part) {
   char game[96];
-  begin();
+  begin_apart();
   munmap(memory, part);
   map_at(memory, part);
   memset(memory, NEW, SIZE);
@@ -99,7 +97,7 @@ static void unmap_and_register_again(const char* what, size_t part) {
 }
 
 static void unmap_and_map(void) {
-  begin();
+  begin_apart();
   munmap(memory, SIZE);
   memset(map_at(memory, SIZE), NEW, SIZE);
   outcome("munmap, mmap at the same address; READ by the old key", peer_reads(mr->rkey, memory));
@@ -108,7 +106,7 @@ static void unmap_and_map(void) {
 }
 
 static void unmap(void) {
-  begin();
+  begin_apart();
   munmap(memory, SIZE);
   outcome("munmap; READ", peer_reads(mr->rkey, memory));
   struct answer_message a = order_peer(&own, WRITE, mr->rkey, memory, SIZE, PEERS, NULL);
@@ -137,7 +135,7 @@ static void own_requests(const char* what, int protection, int map_again) {
   } kinds[] = {{WRITE, "the program's own WRITE from it"}, {READ, "the program's own READ into it"}};
   for (int i = 0; i < 2; ++i) {
     char game[96], text[32];
-    begin();
+    begin_apart();
     for (int k = 0; k < 2; ++k) {
       if (order_own(&own, kinds[k].order, mr->lkey, memory, SIZE)) die("the program's first request");
     }
@@ -152,25 +150,11 @@ static void own_requests(const char* what, int protection, int map_again) {
   }
 }
 
-/* The memory above is taken: registers memory with room to grow. */
-static unsigned char* grow_elsewhere(void) {
-  end();
-  memory = map_at(NULL, 2 * SIZE);
-  munmap(memory + SIZE, SIZE);
-  room = SIZE;
-  memset(memory, OLD, SIZE);
-  mr = reg(memory, SIZE);
+static void grow(void) {
+  begin_apart();
   unsigned char* grown = mremap(memory, SIZE, 2 * SIZE, 0);
   if (grown == MAP_FAILED) die("mremap");
   room = 2 * SIZE;
-  return grown;
-}
-
-static void grow(void) {
-  begin();
-  unsigned char* grown = mremap(memory, SIZE, 2 * SIZE, 0);
-  if (grown == MAP_FAILED) grown = grow_elsewhere();
-  else room = 2 * SIZE;
   for (size_t i = SIZE; i < 2 * SIZE; ++i)
     if (grown[i] != 0) die("memory that mremap() added is not zero");
   memset(grown + SIZE, NEW, SIZE);
@@ -180,7 +164,7 @@ static void grow(void) {
 }
 
 static void move(void) {
-  begin();
+  begin_apart();
   unsigned char* target = map_at(NULL, SIZE);
   if (mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) die("mremap");
   memset(target, NEW, SIZE);

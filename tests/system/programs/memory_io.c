@@ -83,16 +83,14 @@ static int remap_rounds(int rounds, unsigned long x) {
   long wrong = 0;
   for (int round = 0; round < rounds; ++round) {
     const size_t size = (16 + next(&x) % 240) * PAGE;
-    unsigned char* memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) die("mmap");
+    unsigned char* memory = map_apart(size);
     memset(memory, 0xee, size);
     struct ibv_mr* mr = ibv_reg_mr(own.pd, memory, size, ACCESS);
     if (!mr) die("ibv_reg_mr");
     if (order_peer(&own, WRITE, mr->rkey, memory, (uint32_t)size, 0x77, NULL).status) die("WRITE");
     for (unsigned long wait = next(&x) % 20000; wait > 0; --wait) __asm__ __volatile__("");
     munmap(memory, size);
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (mmap(memory, size, PROT_READ | PROT_WRITE, flags, -1, 0) != memory) die("mmap at the same address");
+    map_at(memory, size);
     const unsigned char mark = (unsigned char)(round | 1);
     memset(memory, mark, size);
     int changed = 0;

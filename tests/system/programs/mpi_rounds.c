@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* MPI, without end: in each round a message of 256 KiB goes around the ring of ranks, and each sends blocks of 4 KiB to
- * all. Every byte is checked. Each rank prints its process id once the rounds are under way. */
+/* MPI, without end or until the file exists that the arguments name: in each round a message of 256 KiB goes around the
+ * ring of ranks, and each sends blocks of 4 KiB to all. Every byte is checked. Each rank prints its process id once the
+ * rounds are under way, and the first one, if they are to end, the rounds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +44,26 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const size_t blocks = (size_t)ranks * BLOCK, size = blocks > MESSAGE ? blocks : MESSAGE;
   unsigned char *out = malloc(size), *in = malloc(size);
-  for (unsigned round = 0;; ++round) {
+  int is_over = 0;
+  unsigned round = 0;
+  for (; !is_over; ++round) {
     around_the_ring(out, in, round);
     to_all(out, in, round);
-    if (round != WARM) continue;
-    printf("rank %d is process %d\n", rank, (int)getpid());
-    fflush(stdout);
+    if (round == WARM) {
+      printf("rank %d is process %d\n", rank, (int)getpid());
+      fflush(stdout);
+    }
+    if (argc < 2) continue;
+    if (rank == 0) {
+      printf("round %u\n", round);
+      fflush(stdout);
+      is_over = access(argv[1], F_OK) == 0;
+    }
+    MPI_Bcast(&is_over, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
+  if (rank == 0) printf("mpi_rounds ok: %d ranks, %u rounds\n", ranks, round);
+  free(out);
+  free(in);
+  MPI_Finalize();
+  return 0;
 }

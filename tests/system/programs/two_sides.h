@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,7 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 20, PORT = 1, SECONDS = 20 };
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+enum { MOST = 1 << 20, PORT = 1, SECONDS = 20, AROUND = 256 << 20 };
 
 struct side {
   struct ibv_context* context;
@@ -53,6 +58,32 @@ static pid_t peer_pid;
 static inline void die(const char* what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
   exit(2);
+}
+
+/* Memory, or memory again at an address where the program has unmapped it. */
+static inline unsigned char* map_at(void* at, size_t size) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0);
+  unsigned char* got = mmap(at, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (got == MAP_FAILED || (at && got != at)) die("mmap");
+  return got;
+}
+
+/* Memory in the middle of free address space, for a program that grows it in place, or unmaps it
+ * and goes on using the address. The kernel may put any new mapping into a hole: one of the
+ * allocator, of another thread, or the page that softib keeps for each region that it adopts
+ * (linux/adopt/adopt_kept.h). It takes the highest place, or the lowest, so it begins at an end of
+ * the free space. Beside other memory, the hole might be that place. */
+static inline unsigned char* map_apart(size_t size) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  unsigned char* space = mmap(NULL, size + 2 * (size_t)AROUND, PROT_NONE, flags, -1, 0);
+  if (space == MAP_FAILED) die("mmap of free space");
+  unsigned char* memory = space + AROUND;
+  if (mmap(memory, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+      memory)
+    die("mmap");
+  munmap(space, AROUND);
+  munmap(memory + size, AROUND);
+  return memory;
 }
 
 static inline void transfer_all(int sending, void* data, size_t size) {

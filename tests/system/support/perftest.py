@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Reads the output of perftest 4.5."""
+"""Reads the output of perftest 4.5, and ends it early."""
 import math
 import re
 import signal
+
+import harness
+from harness import Failed
 
 NUMBER = r"(?:-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)"
 HEADER = re.compile(r"^[ \t]*#bytes[ \t]+#iterations[ \t].*$", re.MULTILINE)
@@ -58,3 +61,41 @@ def run(pair):
         if all(is_measured(row) for row in found):
             break
     return server, client, found
+
+
+class Endless:
+    """A pair that goes on until it is told to end. Its messages have receives: the target of writes takes no alarms."""
+    SECONDS = 120
+
+    def __init__(self, fabric, words, server, client):
+        """server, client: nodes. Before the last retry fails there is half a minute without a way."""
+        self.fabric, self.place = fabric, server
+        if "XRC" in words:
+            harness.forget_xrc_domain()
+        port = harness.free_port()
+        words = [*words, "-D", "1000", "-u", "20", "-p", port]
+        by_cm = "-R" in words
+        listens = fabric.listens_by_cm if by_cm else harness.is_listening
+        self.server = fabric.start(words, server)
+        harness.wait_until(lambda: listens(self.server.pid, port) or not self.server.running(), self.SECONDS,
+                           f"{self.server.describe()} to listen")
+        self.client = fabric.start([*words, fabric.address(server) if by_cm else harness.HOST], client)
+        self.programs = (self.client, self.server)
+
+    def check_running(self):
+        for program in self.programs:
+            if not program.running():
+                raise Failed(f"{program.describe()} ended with {program.process.returncode}:\n"
+                             f"{harness.tail(program.text())}")
+
+    def hurry(self):
+        """By the alarms at which perftest begins to measure, stops and ends, before they are due."""
+        for program in self.programs:
+            program.process.send_signal(signal.SIGALRM)
+        return not any(program.running() for program in self.programs)
+
+    def end(self):
+        """After messages have arrived."""
+        harness.wait_until(self.hurry, self.SECONDS, f"{self.client.describe()} to end")
+        for program in self.programs:
+            self.fabric.end(program, self.SECONDS).require()

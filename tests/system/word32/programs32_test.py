@@ -17,7 +17,7 @@ from harness import Failed, Skipped
 from support import perftest
 
 PACKAGES = "libibverbs1,libibverbs-dev,ibverbs-providers,ibverbs-utils,librdmacm1,librdmacm-dev,perftest,rdmacm-utils"
-LIBRARIES = ("libsoftib_preload.so", "libsoftib_sockets.so", "libsoftib-rdmav34.so")
+LIBRARIES = ("libsoftib_preload.so", "libsoftib_sockets.so", "libsoftib_streams.so", "libsoftib-rdmav34.so")
 HOST_FOLDERS = (pathlib.Path("/lib32"), pathlib.Path("/usr/lib32"))  # of libc6-i386, whose loader runs the programs
 PROGRAMS = harness.SOURCE / "tests/system/programs"
 # The word sizes of the server and of the client.

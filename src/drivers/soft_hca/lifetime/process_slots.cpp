@@ -121,6 +121,7 @@ void retire(Core& core, std::uint64_t id, int tries = 0) {
   slot.live.store(0, std::memory_order_seq_cst);
   slot.generation.store(session.generation + 1, std::memory_order_seq_cst);
   repair_after(core, session);
+  if (core.on_process_ended) core.on_process_ended(id, session.slot);
   notify_peers(core, session);
   tear_down(core, session.slot, session.files, [&core, id] {
     Session& gone = *core.sessions.at(id);

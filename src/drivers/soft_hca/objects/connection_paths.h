@@ -23,7 +23,8 @@ void follow_port(Core& core, const fabric::Port& port);
 // Finds the ports of connected peers once more.
 void resolve_flows(Core& core, Resolve which);
 // Elements with marks (Graph::mark_forwarding) forward otherwise now: the ways of connections and
-// of datagrams that pass them are found once more, and posters see it with their next request.
+// of datagrams that pass them are found once more, and posters see it with their next request. An
+// Armed connection whose path breaks migrates, if its alternate path is whole.
 void follow_forwarding(Core& core);
 // The same a little later, for all marks until then: a subnet manager writes tables by many
 // packets. Graph::set_on_marked() calls it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Ways through switches: the flows of connections, the table of datagrams, and the counters of the
 // ports that packets pass.
+#include "drivers/soft_hca/handlers.h"
+#include "drivers/soft_hca/hca_device.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
 #include "drivers/soft_hca/objects/traffic.h"
 #include "drivers/test/driver_bench_test.h"
@@ -167,6 +169,112 @@ TEST(Ways, ARerouteCountsFirst) {
   t.entry(qp).requester.messages.fetch_add(7);
   EXPECT_EQ(t.sent(t.outer(*t.one, 2)), 5u);
   EXPECT_EQ(t.sent(second), 7u);
+}
+
+// A third switch between the others, beside their cable; each port has two LIDs, of which the ways
+// to the second pass that switch. A manager that does nothing keeps the tables as they are.
+struct TwoWays : TwoSwitches {
+  static constexpr std::uint16_t kLids[] = {0x10, 0x20};
+  TwoWays() {
+    cable(outer(*one, 3), outer(*middle, 1));
+    cable(outer(*middle, 2), outer(*two, 3));
+    w.executor.advance(std::chrono::milliseconds(5));
+    fabric::Hca& hca = w.fabric.nodes()[0].hcas[0];
+    set_capabilities(w.core(), hca, port(0), port(0).capability_mask | fabric::kIsSm);
+    for (std::size_t node = 0; node < 2; ++node) {
+      w.fabric.graph().take_lid(port(node), kLids[node], 1);
+      publish_ports(w.core(), w.fabric.nodes()[node].hcas[0]);
+      for (std::uint16_t path = 0; path < 2; ++path) {
+        const auto lid = static_cast<std::uint16_t>(kLids[node] + path);
+        const auto over = static_cast<std::uint8_t>(2 + path);
+        for (const fabric::Element* of : {one, two, middle}) {
+          fabric::fresh_tables(w.fabric.graph(), *of).facts.linear_top = kLids[1] + 1;
+        }
+        set_table(*one, lid, node == 0 ? 1 : over);
+        set_table(*two, lid, node == 1 ? 1 : over);
+      }
+      set_middle(true);
+    }
+    left = connected(a, 1);
+    right = connected(b, 0, left.out.qpn);
+    w.core().qps.find(control::index_of(left.handle))->attr.dest_qpn = right.out.qpn;
+    entry(left).connection.dest_qpn = right.out.qpn;
+    rearm(a, left, 0x21);
+    rearm(b, right, 0x11);
+  }
+  void rearm(Process& of, const Reply<QpOut>& qp, std::uint16_t lid) {
+    QpAttr attr;
+    attr.alt_av.dlid = lid;
+    attr.alt_av.src_path_bits = 1;
+    attr.alt_av.port = 1;
+    attr.alt_port = 1;
+    attr.mig_state = verbs::MigState::Rearm;
+    of.good(of.modify(qp.handle, verbs::QpState::Rts,
+                      verbs::qp_attr::kAltPath | verbs::qp_attr::kPathMigState, attr));
+  }
+  void set_middle(bool leads_on) {
+    for (std::size_t node = 0; node < 2; ++node) {
+      const auto port = static_cast<std::uint8_t>(1 + node);
+      set_table(*middle, kLids[node] + 1, leads_on ? port : fabric::kNoPort);
+    }
+  }
+  void set_cable(bool up) {
+    fabric::PortChanges changes;
+    fabric::set_enabled(w.fabric, outer(*one, 2), up, changes);
+    if (up) {
+      for (fabric::Port* end : {&outer(*one, 2), &outer(*two, 2)}) {
+        end->state = verbs::PortState::Active;
+        w.fabric.graph().mark_forwarding(w.fabric.graph().element_of(*end));
+      }
+    }
+    apply_changes(w.core(), changes);
+    w.executor.advance(std::chrono::milliseconds(5));
+  }
+  // Among the events of its port.
+  static bool hears_of_migration(Process& of) {
+    constexpr int kMost = 10;
+    for (int i = 0; i < kMost; ++i) {
+      if (of.root_call<EventOut>(Code::WaitEvent).out.type == verbs::EventType::PathMig)
+        return true;
+    }
+    return false;
+  }
+  bool is_on_alternate() {
+    const bool both =
+        entry(left).connection.address.dlid == 0x21 && entry(right).connection.address.dlid == 0x11;
+    EXPECT_EQ(both, entry(left).connection.address.dlid == 0x21 ||
+                        entry(right).connection.address.dlid == 0x11);
+    return both;
+  }
+  fabric::Element* middle = add("middle");
+  Reply<QpOut> left, right;
+};
+
+TEST(Ways, AnArmedConnectionLeavesAPathThatBreaks) {
+  TwoWays t;
+  EXPECT_FALSE(t.is_on_alternate());
+  EXPECT_EQ(t.entry(t.left).id.lid, 0x10);
+  t.set_cable(false);
+  EXPECT_TRUE(t.is_on_alternate());
+  for (const auto* qp : {&t.left, &t.right}) {
+    EXPECT_EQ(t.entry(*qp).connection.flow.load(), hca::flow::kMemory) << "no request has failed";
+  }
+  EXPECT_EQ(t.entry(t.left).id.lid, 0x11) << "that of the path bits";
+  for (Process* p : {&t.a, &t.b}) EXPECT_TRUE(t.hears_of_migration(*p));
+  t.set_cable(true);
+  EXPECT_TRUE(t.is_on_alternate()) << "it does not come back by itself";
+}
+
+TEST(Ways, AnAlternatePathThatIsBrokenIsTakenWhenItIsWhole) {
+  TwoWays t;
+  t.set_middle(false);
+  EXPECT_FALSE(t.is_on_alternate());
+  t.set_cable(false);
+  EXPECT_FALSE(t.is_on_alternate());
+  EXPECT_EQ(hca::flow::plane_of(t.entry(t.left).connection.flow.load()), hca::flow::kNoPlane);
+  t.set_middle(true);
+  EXPECT_TRUE(t.is_on_alternate());
+  EXPECT_EQ(t.entry(t.left).connection.flow.load(), hca::flow::kMemory);
 }
 
 TEST(Ways, DatagramsHaveThemInATable) {

@@ -11,9 +11,13 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -129,6 +133,21 @@ ssize_t give(int fd, std::uint32_t file, const Taken& taken, std::size_t got, in
   return -1;
 }
 
+// The device is gone, or softibd. A program that reads on and on, and logs each error, as OpenSM
+// does, would fill the disk and keep a processor busy: from some reads on each takes a while.
+ssize_t fail_as_gone() {
+  constexpr unsigned kReadsAtOnce = 8;
+  static std::atomic<unsigned> reads = 0;  // a device that is gone does not come back
+  if (reads < kReadsAtOnce) {
+    ++reads;
+  } else {
+    const timespec pause{0, 200'000'000};
+    (void)::syscall(SYS_nanosleep, &pause, nullptr);
+  }
+  errno = EIO;
+  return -1;
+}
+
 }  // namespace
 
 ssize_t umad_read(int fd, std::uint32_t file, void* data, std::size_t size) {
@@ -146,10 +165,7 @@ ssize_t umad_read(int fd, std::uint32_t file, void* data, std::size_t size) {
     ssize_t got = peek(held, fd, head, data, size);
     if (got < 0 && errno == ECONNRESET) got = 0;
     if (got < 0) return -1;
-    if (got < static_cast<ssize_t>(sizeof head)) {  // the device is gone, or softibd
-      errno = EIO;
-      return -1;
-    }
+    if (got < static_cast<ssize_t>(sizeof head)) return fail_as_gone();
     if (const int error = fitting_error(head.message, size); error != 0) {
       errno = error;
       return -1;
@@ -158,10 +174,7 @@ ssize_t umad_read(int fd, std::uint32_t file, void* data, std::size_t size) {
     int memory_file = -1;
     got = take(at, taken, memory_file);
     if (got < 0 && errno == EAGAIN) continue;  // another thread has it
-    if (got < static_cast<ssize_t>(sizeof taken.head)) {
-      errno = EIO;
-      return -1;
-    }
+    if (got < static_cast<ssize_t>(sizeof taken.head)) return fail_as_gone();
     return give(at, file, taken, static_cast<std::size_t>(got), memory_file, head.message.number,
                 data, size);
   }

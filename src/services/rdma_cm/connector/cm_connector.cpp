@@ -18,7 +18,14 @@ constexpr std::uint8_t kServiceTimeout = 24;
 
 }  // namespace
 
-CmConnector::CmConnector(CmService& service) : service_(service) {
+std::vector<std::uint64_t> ip_services() {
+  std::vector<std::uint64_t> all;
+  for (const PortSpace space : kPortSpaces) all.push_back(service_id(space, 0));
+  return all;
+}
+
+CmConnector::CmConnector(CmService& service, std::vector<std::uint64_t> services)
+    : service_(service), services_(std::move(services)) {
   service_.add(*this);
 }
 
@@ -29,9 +36,9 @@ CmConnector::~CmConnector() {
 
 // All services of this kind, on every HCA.
 void CmConnector::on_manager(HcaCm& manager) {
-  for (const PortSpace space : kPortSpaces) {
+  for (const std::uint64_t service : services_) {
     cm::Listen listen;
-    listen.service_id = service_id(space, 0);
+    listen.service_id = service;
     listen.service_mask = ~kServicePortMask;
     listen.backlog = 0;
     listen.is_fallback = true;  // a kernel client may have one of the ports

@@ -12,12 +12,17 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace ib::services::rdma_cm {
 
+std::vector<std::uint64_t> ip_services();
+
 class CmConnector final : public Connector, private CmConsumer {
  public:
-  explicit CmConnector(CmService& service);
+  // Listens, on every HCA, to these service IDs, as far as kServicePortMask leaves them: those of
+  // the IP service by default.
+  explicit CmConnector(CmService& service, std::vector<std::uint64_t> services = ip_services());
   CmConnector(const CmConnector&) = delete;
   CmConnector& operator=(const CmConnector&) = delete;
   ~CmConnector() override;
@@ -72,6 +77,7 @@ class CmConnector final : public Connector, private CmConsumer {
   Endpoint of(const HcaCm& manager, cm::SidrId id) const;
 
   CmService& service_;
+  std::vector<std::uint64_t> services_;
   Handler* handler_ = nullptr;
   std::map<const HcaCm*, Endpoints> endpoints_;
   std::unordered_map<Endpoint, End> ends_;

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The programs of sockets_test.py, which run under the socket switch: tcp_programs.py MODE [ARGUMENT...]"""
 import asyncio
+import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import random
@@ -11,7 +13,11 @@ import signal
 import socket
 import socketserver
 import statistics
+import struct
+import subprocess
 import sys
+import tempfile
+import termios
 import threading
 import time
 
@@ -136,7 +142,7 @@ def rules():
     print("all right")
 
 
-def fork():
+def fork(protocol):
     global SERVER  # pylint: disable=global-statement
     SERVER = CLIENT
     # A child that only serves what it accepts itself.
@@ -150,19 +156,113 @@ def fork():
         client.send(b"to a child")
         assert client.recv(10) == b"to a child"
     assert os.waitpid(child, 0)[1] == 0
-    # A child with the connection of its parent: an error, and the parent goes on.
+    # A child with the connection of its parent, which goes on. Over rsockets the child gets an error.
     server, client, accepted = pair()
     child = os.fork()
     if child == 0:
         code = error_of(client.send, b"x")
         client.close()
-        os._exit(0 if code == errno.ECONNRESET else 1)
+        os._exit(0 if code == (errno.ECONNRESET if protocol == "rsockets" else 0) else 1)
     assert os.waitpid(child, 0)[1] == 0
+    assert protocol == "rsockets" or accepted.recv(10) == b"x"
     client.send(b"parent")
     assert accepted.recv(10) == b"parent"
     os.system("true")
     client.send(b"again")
     assert accepted.recv(10) == b"again"
+    print("all right")
+
+
+def child_with(words, connection):
+    """Runs a program that has the connection as its standard input and output."""
+    return subprocess.run(words, stdin=connection, stdout=connection, timeout=20, check=True)
+
+
+def passed():
+    """Other processes use a connection: after an exec, and when it was sent to them."""
+    global SERVER  # pylint: disable=global-statement
+    SERVER = CLIENT
+    for words, answer in ((["sh", "-c", "read -r line; echo got $line"], b"got a line\n"),
+                          (["head", "-n", "1"], b"a line\n"),
+                          (["/usr/bin/python3", "-c", "print(input().upper())"], b"A LINE\n")):
+        _, client, accepted = pair()
+        client.sendall(b"a line\n")
+        child_with(words, accepted)
+        assert client.recv(100) == answer, words
+        accepted.sendall(b"from the parent")
+        assert client.recv(100) == b"from the parent"
+        accepted.close()
+        assert client.recv(100) == b""
+    _, client, accepted = pair()
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        accepted.close()
+        client.close()
+        _, descriptors, _, _ = socket.recv_fds(theirs, 10, 1)
+        with socket.socket(fileno=descriptors[0]) as received:
+            received.sendall(received.recv(100).upper())
+        os._exit(0)
+    theirs.close()
+    socket.send_fds(ours, [b"x"], [accepted.fileno()])
+    accepted.close()
+    client.sendall(b"to whoever has it")
+    assert client.recv(100) == b"TO WHOEVER HAS IT"
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.recv(1) == b""
+    print("all right")
+
+
+def details():
+    """Calls that few programs make."""
+    global SERVER  # pylint: disable=global-statement
+    SERVER = CLIENT
+    server, client, accepted = pair()
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_STREAM
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == socket.AF_INET
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == socket.IPPROTO_TCP
+    assert server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0
+    assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == b"\x01"
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 10000)
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 20000
+    linger = struct.pack("ii", 1, 7)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    assert client.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8) == linger
+    zero_copy = error_of(client.setsockopt, socket.SOL_SOCKET, 60, 1)
+    assert zero_copy == errno.EOPNOTSUPP or not os.environ.get("SOFTIB_SOCKETS")
+    assert error_of(client.connect, client.getpeername()) == errno.EISCONN
+    # Bytes that go nowhere, and counts.
+    client.sendall(b"0123456789")
+    assert is_ready(accepted, select.POLLIN, 5000)
+    assert accepted.recv(4, socket.MSG_PEEK) == b"0123"
+    assert len(accepted.recv(4, socket.MSG_TRUNC)) == 4
+    waiting = bytearray(4)
+    fcntl.ioctl(accepted, termios.FIONREAD, waiting)
+    assert struct.unpack("i", waiting) == (6,)
+    assert accepted.recv(100) == b"456789"
+    # An urgent byte.
+    client.send(b"ab!", socket.MSG_OOB)
+    client.send(b"cd")
+    assert is_ready(accepted, select.POLLIN, 5000)
+    assert accepted.recv(100) == b"ab" and accepted.recv(1, socket.MSG_OOB) == b"!"
+    assert accepted.recv(100) == b"cd" and error_of(accepted.recv, 1, socket.MSG_OOB) == errno.EINVAL
+    # Files and pipes.
+    with tempfile.TemporaryFile() as file:
+        file.write(b"f" * 100_000)
+        file.flush()
+        assert os.sendfile(client.fileno(), file.fileno(), 10, 50_000) == 50_000
+    assert accepted.recv(50_000, socket.MSG_WAITALL) == b"f" * 50_000
+    reader, writer = os.pipe()
+    os.write(writer, b"through a pipe")
+    assert os.splice(reader, client.fileno(), 100) == 14
+    assert os.splice(accepted.fileno(), writer, 7) == 7
+    assert os.read(reader, 100) == b"through" and accepted.recv(100) == b" a pipe"
+    # An end without a goodbye.
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+    assert is_ready(accepted, select.POLLIN, 5000)
+    assert error_of(accepted.recv, 1) == errno.ECONNRESET and accepted.recv(1) == b""
     print("all right")
 
 
@@ -427,6 +527,15 @@ def forking_server(port):
         server.serve_forever()
 
 
+def foreign_server(port):
+    """Accepts by a system call that the switch does not see."""
+    with socket.create_server(("0.0.0.0", port)) as server:
+        number = {"x86_64": 288, "aarch64": 242}[os.uname().machine]  # SYS_accept4
+        accepted = ctypes.CDLL(None).syscall(number, server.fileno(), None, None, 0)
+        print("accepted", accepted >= 0, flush=True)
+        signal.pause()
+
+
 def patient_server(port):
     """Answers when it gets SIGUSR1."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -451,9 +560,9 @@ def program(mode, *words):
     if mode.startswith("echo"):
         asyncio.run({"echo-server": echo_server, "echo-client": echo_client}[mode](*words))
         return
-    {"rules": rules, "fork": fork, "greeter": greeter, "greeted": greeted, "refused": refused, "http": serve_files, "peer-server": peer_server,
+    {"rules": rules, "fork": fork, "passed": passed, "details": details, "greeter": greeter, "greeted": greeted, "refused": refused, "http": serve_files, "peer-server": peer_server,
      "streams-server": streams_server, "streams-client": streams_client,
-     "forking-server": forking_server, "patient-server": patient_server, "upper-client": upper_client,
+     "forking-server": forking_server, "patient-server": patient_server, "foreign-server": foreign_server, "upper-client": upper_client,
      "read-server": read_server, "send-server": send_server,
      "read-client": lambda *address: read_to_the_end(socket.create_connection(address)),
      "send-client": lambda *address: send_forever(socket.create_connection(address)),

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Which epoll sets a TCP socket is in that is not connected yet. If it becomes a stream, its number
+// means another file, which then has to be added to the same sets.
+//
+// Streams in edge-triggered sets are remembered, too: a reader has its peer's end send (end.h), and
+// what comes by that makes no edge. Over TCP it would.
+//
+// A set whose number was closed by system call, and means another one by now, has nothing to remove
+// and is left alone. Thread rule: any thread.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+
+namespace ib::host_abi::stream_switch {
+
+// After epoll_ctl() with these arguments has succeeded.
+void record_epoll(int set, int operation, int fd, const epoll_event* event);
+bool has_epoll_records(int fd);
+// `fd` is about to be closed or replaced, or will not become a stream any more.
+void forget_epoll_records(int fd);
+
+// More has come to the stream `fd` than its last edge was for: makes another one.
+void make_edges(int fd);
+
+// Moves `fd` from the file that it is to another one: constructed before the change, which done()
+// follows.
+class EpollMove {
+ public:
+  explicit EpollMove(int fd);
+  // Returns whether one of the sets is edge-triggered. Remembers these.
+  bool done();
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  struct Entry {
+    int set = -1;
+    epoll_event event{};
+  };
+
+  int fd_;
+  std::size_t count_ = 0;
+  std::array<Entry, kMost> entries_{};
+};
+
+void lock_epoll_records();
+void unlock_epoll_records();
+void begin_epoll_records_as_child();
+
+}  // namespace ib::host_abi::stream_switch

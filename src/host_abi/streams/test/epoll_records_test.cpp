@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "host_abi/streams/epoll_records.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace ib::host_abi::stream_switch {
+namespace {
+
+constexpr std::uint64_t kData = 0x1122334455667788;
+
+// A socket in a set, and another file that is to get its number; `held` keeps the first one open.
+class EpollMoveTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_ = ::epoll_create1(EPOLL_CLOEXEC);
+    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    held_ = ::dup(fd_);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair_.data()), 0);
+  }
+  void TearDown() override {
+    forget_epoll_records(fd_);
+    for (const int fd : {set_, fd_, held_, pair_[0], pair_[1]}) ::close(fd);
+  }
+  void control(int operation, std::uint32_t events) {
+    epoll_event event{events, {.u64 = kData}};
+    ASSERT_EQ(::epoll_ctl(set_, operation, fd_, &event), 0);
+    record_epoll(set_, operation, fd_, &event);
+  }
+  bool move() {
+    EpollMove moving(fd_);
+    EXPECT_EQ(::syscall(SYS_dup3, static_cast<long>(pair_[0]), static_cast<long>(fd_), 0L), fd_);
+    return moving.done();
+  }
+  // Returns the events of the one that is ready, or 0.
+  std::uint32_t ready() {
+    std::array<epoll_event, 4> events{};
+    const int found = ::epoll_wait(set_, events.data(), static_cast<int>(events.size()), 0);
+    EXPECT_LE(found, 1);
+    if (found <= 0) return 0;
+    const std::uint64_t data = events[0].data.u64;  // not aligned: the structure is packed
+    EXPECT_EQ(data, kData);
+    return events[0].events;
+  }
+
+  int set_ = -1;
+  int fd_ = -1;
+  int held_ = -1;
+  std::array<int, 2> pair_{-1, -1};
+};
+
+TEST_F(EpollMoveTest, TheSetGetsTheOtherFile) {
+  control(EPOLL_CTL_ADD, EPOLLIN);
+  EXPECT_FALSE(move());
+  EXPECT_EQ(ready(), 0u);  // the unconnected socket would be hung up
+  ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
+  EXPECT_EQ(ready(), std::uint32_t{EPOLLIN});
+  EXPECT_FALSE(has_epoll_records(fd_));
+}
+
+TEST_F(EpollMoveTest, TheLastChangeCounts) {
+  control(EPOLL_CTL_ADD, EPOLLIN);
+  control(EPOLL_CTL_MOD, EPOLLOUT | EPOLLET);
+  EXPECT_TRUE(move());
+  EXPECT_EQ(ready(), std::uint32_t{EPOLLOUT});
+}
+
+TEST_F(EpollMoveTest, WhatWasRemovedStaysAway) {
+  control(EPOLL_CTL_ADD, EPOLLIN);
+  control(EPOLL_CTL_DEL, 0);
+  EXPECT_FALSE(has_epoll_records(fd_));
+  move();
+  ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
+  EXPECT_EQ(ready(), 0u);
+}
+
+TEST_F(EpollMoveTest, ASetThatIsGoneIsLeftAlone) {
+  control(EPOLL_CTL_ADD, EPOLLIN);
+  const int other = ::epoll_create1(EPOLL_CLOEXEC);
+  ASSERT_EQ(::syscall(SYS_dup3, static_cast<long>(other), static_cast<long>(set_), 0L), set_);
+  ::close(other);
+  move();
+  ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
+  EXPECT_EQ(ready(), 0u);
+}
+
+}  // namespace
+}  // namespace ib::host_abi::stream_switch
