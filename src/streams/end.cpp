@@ -177,7 +177,10 @@ Moved End::read_locked(Link& link, std::span<const Part> parts, ReadHow how) {
     shared_.edge_due.store(1, std::memory_order_relaxed);
     return {Verdict::Done, done};
   }
-  if (is_over_for_reads()) return {ended(), 0};
+  if (is_over_for_reads()) {
+    shut_link_for_reads(link);
+    return {ended(), 0};
+  }
   return {Verdict::WouldBlock, 0};
 }
 
@@ -214,15 +217,22 @@ void End::give_way(Link& link) {
 bool End::settle(Link& link) {
   const auto has_arrival = [this] { return own_->has_arrival(); };
   while (shared_.state.receiving.readable == 0 && !is_over_for_reads()) {
-    if (become_quiet(shared_, link, access_.plane.host(), has_arrival)) return true;
+    if (become_quiet(shared_, link, access_.plane.host(), has_arrival, keeps_packet())) return true;
     take_in(link);
   }
   return false;
 }
 
+// A port is down, so that the peer gets no receives for what it wants to send. When they have gone
+// it may be that nobody is at work there: then this end has the peer send, and needs a packet.
+bool End::keeps_packet() const {
+  return shared_.pending.header_length != 0 &&
+         peer_.has_backlog.load(std::memory_order_relaxed) != 0;
+}
+
 // A writer at the other side that has found no room waits no longer.
 void End::let_peer_go_on(Link& link) {
-  if (has_extra(shared_) && has_room_again(peer_)) {
+  if (has_extra(shared_) && has_room_again(peer_) && !keeps_packet()) {
     let_peer_write(shared_, link, access_.plane.host());
   }
 }
@@ -276,6 +286,23 @@ bool End::bury_peer(Link& link) {
 void End::take_in(Link& link) {
   own_->receive();
   if (own_->has_backlog()) send(link);
+  shut_link(link);
+}
+
+// The link is shut for what the program has shut once that is all sent: a link that is shut takes
+// no packets for bytes that come later. The other side may have sent them.
+void End::shut_link(Link& link) {
+  const std::uint32_t shut = shared_.shut & (kShutWrite | kShutLinkWrite);
+  if (shut != kShutWrite || own_->has_backlog()) return;
+  shared_.shut |= kShutLinkWrite;
+  link.shut_write();
+}
+
+// The peer has sent its last byte, maybe by the work of this end.
+void End::shut_link_for_reads(Link& link) {
+  if (sdp::front(shared_.state).kind != sdp::Front::End) return;
+  if ((std::exchange(shared_.shut, shared_.shut | kShutLinkRead) & kShutLinkRead) != 0) return;
+  link.shut_read();
 }
 
 // Sends from this end, and rings where there is news.

@@ -119,10 +119,13 @@ class End {
   Moved read_urgent(std::span<const Part> parts, ReadHow how);
   void give_way(Link& link);
   bool settle(Link& link);
+  bool keeps_packet() const;
   void let_peer_go_on(Link& link);
   void have_peer_send(Link& link);
   bool bury_peer(Link& link);
   void take_in(Link& link);
+  void shut_link(Link& link);
+  void shut_link_for_reads(Link& link);
   void send(Link& link);
   bool may_be_alone();
   Verdict why_not_write();

@@ -175,6 +175,10 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
                        (reading.done == 0 || reading.wants_all()) &&
                        blocks(reading.fd, reading.stream, reading.flags);
     if (!waits) {
+      // The link may be readable until a port is up again: a program that looks should not spin.
+      if (moved.verdict == Verdict::WouldBlock && reading.end.is_stuck()) {
+        real::poll(nullptr, nfds_t{0}, kAgainMs);
+      }
       if (reading.done == 0) return result_of(moved.verdict);
       break;
     }

@@ -176,7 +176,7 @@ int streams_shutdown(int fd, int how) {
   streams::End* const end = end_of(*stream);
   if (end == nullptr) return failed(ENOTCONN);
   if (!shut_down(fd, *end, how)) return failed(ENOTCONN);
-  static_cast<void>(real::shutdown(fd, how));
+  if (how != SHUT_WR) static_cast<void>(real::shutdown(fd, SHUT_RD));
   return 0;
 }
 

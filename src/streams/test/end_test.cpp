@@ -110,6 +110,8 @@ class WatchingLink final : public Link {
   Taken take(std::uint32_t most) override { return look(), link_.take(most); }
   bool is_writable() override { return look(), link_.is_writable(); }
   bool has_hung_up() override { return look(), link_.has_hung_up(); }
+  void shut_write() override { look(), link_.shut_write(); }
+  void shut_read() override { look(), link_.shut_read(); }
 
   std::set<std::uint64_t> seen;
 
