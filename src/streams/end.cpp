@@ -113,6 +113,14 @@ std::size_t End::copy_ahead(std::span<const Part> parts, ReadHow how) {
   return done;
 }
 
+// A reader that only looks does the same work as others when there is nothing.
+std::size_t End::look_ahead(Link& link, std::span<const Part> parts, ReadHow how) {
+  const std::size_t there = copy_ahead(parts, how);
+  if (there > 0) return there;
+  read_through(link, {}, how);
+  return copy_ahead(parts, how);
+}
+
 // Bytes of the stream, from the front on, to the program's memory from `from` on. They are
 // consumed, and their buffers posted again.
 std::size_t End::copy_out(std::span<const Part> parts, std::size_t from, ReadHow how) {
@@ -171,7 +179,7 @@ Moved End::read_locked(Link& link, std::span<const Part> parts, ReadHow how) {
   if (!section) return {Verdict::Gone, 0};
   take_in(link);
   if (how.urgent) return read_urgent(parts, how);
-  const std::size_t done = how.peek ? copy_ahead(parts, how) : read_through(link, parts, how);
+  const std::size_t done = how.peek ? look_ahead(link, parts, how) : read_through(link, parts, how);
   let_peer_go_on(link);
   if (done > 0 || length_of(parts) == 0) {
     shared_.edge_due.store(1, std::memory_order_relaxed);

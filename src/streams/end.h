@@ -114,6 +114,7 @@ class End {
   bool is_over_for_reads() const;
   Verdict ended();
   std::size_t read_through(Link& link, std::span<const Part> parts, ReadHow how);
+  std::size_t look_ahead(Link& link, std::span<const Part> parts, ReadHow how);
   std::size_t copy_ahead(std::span<const Part> parts, ReadHow how);
   std::size_t copy_out(std::span<const Part> parts, std::size_t from, ReadHow how);
   Moved read_urgent(std::span<const Part> parts, ReadHow how);

@@ -263,6 +263,29 @@ TEST_F(StreamEnd, APeekLeavesTheBytes) {
   EXPECT_EQ(server.read(100), "cdef");
 }
 
+TEST_F(StreamEnd, APeekWorksForAPeerThatIsGone) {
+  world.set_port(verbs::PortState::Down);
+  client.write("abc");
+  client.close();
+  world.set_port(verbs::PortState::Active);
+  EXPECT_EQ(server.read(100, {.peek = true}), "abc");
+  EXPECT_EQ(server.read(100), "abc");
+  EXPECT_EQ(server.read(100, {.peek = true}), "");
+  EXPECT_EQ(server.last, Verdict::EndOfStream);
+}
+
+TEST_F(StreamEnd, ALinkIsShutWhenAllIsSent) {
+  world.set_port(verbs::PortState::Down);
+  client.write("abc");
+  EXPECT_TRUE(client.end().shut_down(client.link(), 1));
+  EXPECT_FALSE(world.pair.mute[0]) << "it could not say that something has come";
+  world.set_port(verbs::PortState::Active);
+  client.end().go_on(client.link());
+  EXPECT_TRUE(world.pair.mute[0]);
+  EXPECT_EQ(world.pair.packets[1], 1u);
+  EXPECT_EQ(server.read(100), "abc");
+}
+
 TEST_F(StreamEnd, AnUrgentByteIsReadApart) {
   client.write("before");
   client.write("!", true);
