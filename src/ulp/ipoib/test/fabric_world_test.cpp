@@ -12,7 +12,7 @@ std::uint8_t last_byte(unsigned node) {
   return static_cast<std::uint8_t>(node + 1);
 }
 
-// What UD and RC carry, behind room for the headers of the receiver.
+// The bytes of a message, behind room for the headers of the receiver.
 TestBytes buffer_of(const TestBytes& bytes) {
   TestBytes buffer(40);
   buffer.insert(buffer.end(), bytes.begin(), bytes.end());

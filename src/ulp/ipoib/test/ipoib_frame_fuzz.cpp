@@ -48,6 +48,12 @@ void repair(FuzzBench& bench, FuzzInput& input, std::vector<std::byte>& frame) {
     put(packet, 4, Be16(static_cast<std::uint16_t>(packet.size() - sizeof(Ipv6Header))));
     if ((kind & 8) != 0) packet[6] = static_cast<std::byte>(kIcmpv6);
     if ((kind & 16) != 0) packet[24] = std::byte{0xff};
+    // A neighbour solicitation with the own address.
+    if ((kind & 32) != 0 && packet.size() >= 72) {
+      packet[40] = std::byte{135};
+      packet[64] = packet[65] = std::byte{1};
+      put(packet, 66, bench.interface.mac().bytes);
+    }
   } else if (type == kTypeArp) {
     put(packet, 0, ArpHeader{std::uint16_t{1}, kTypeIpv4, 6, 4, std::uint16_t{1}});
     put(packet, 8, bench.interface.mac().bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Random traffic and faults among two to five interfaces. After healing each reaches each, no
-// packet waits for ever, and stopping leaves nothing behind.
+// packet waits any longer, and stopping leaves nothing behind.
 #include "base/sanitizer.h"
 #include "ulp/ipoib/test/fabric_world_test.h"
 
