@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The requests of al/cm.h: inputs, which the caller fills in, and outputs, which the communication
-// manager does when the request has succeeded. Programs have the same (verbs/services/cm_requests.h).
+// manager does when the request has succeeded. Programs have the same
+// (verbs/services/cm_requests.h).
 #pragma once
 
 #include "verbs/services/cm_requests.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "drivers/trace/code_name.h"
 
-#include "verbs/services/open_service.h"
 #include "verbs/control_sm.h"
 #include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
+#include "verbs/services/open_service.h"
 
 #include <algorithm>
 #include <array>

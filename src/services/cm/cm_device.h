@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // CmDevice: the device of the communication manager, whose files are those of kernel clients
-// (al/cm.h) and of programs (verbs/services/cm_requests.h). A file is for one HCA of the client's node.
+// (al/cm.h) and of programs (verbs/services/cm_requests.h). A file is for one HCA of the client's
+// node.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once

@@ -31,7 +31,7 @@ struct Listener {
 // "ib_send_lat (pid 812)"
 std::string name_of(const Listener& listener);
 
-// Those of a fabric that softibd knows: over librdmacm, and for streams.
+// Those in the state of a fabric: over librdmacm, and for streams.
 std::vector<Listener> rdma_listeners(const Json& state, const std::string& socket);
 
 // Processes of this user that listen over TCP, in any network namespace, and those of other users

@@ -38,7 +38,7 @@ TEST(Listeners, ASocketThatNoVisibleProcessHoldsIsAnotherUsers) {
             "choose\n    another one.");
 }
 
-TEST(Listeners, ThoseThatSoftibdKnowsHavePortNodeAndProgram) {
+TEST(Listeners, ThoseInTheStateHavePortNodeAndProgram) {
   const Json state = Json::parse(R"json({"rdma_cm":[
     {"node":"node1","pid":812,"program":"rping","state":"listening","local":"0.0.0.0:7174"},
     {"node":"node1","pid":812,"program":"rping","state":"established","local":"0.0.0.0:7174"},
