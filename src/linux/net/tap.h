@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace ib::os::net {
 
@@ -53,6 +54,8 @@ class Tap {
   bool segments_udp() const { return segments_udp_; }
 
   Status set_carrier(bool on) const;
+  // The device goes with this Tap, also if it was to be kept.
+  Status discard() const;
 
  private:
   Tap(platform::NativeHandle file, std::string name, bool segments_udp)
