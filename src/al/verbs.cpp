@@ -340,6 +340,15 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
 }
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
+void create_large_qp(Pd& pd, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq, Qp& qp,
+                     io::IrpRef irp) {
+  make_from(*pd.ca, Code::CreateQp,
+            {verbs::QpType::Ud, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex,
+             control::kNoIndex, caps, control::qp_flag::kTakesLarge, 0, 0},
+            qp, std::move(irp));
+}
+
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_special_qp(Pd& pd, verbs::QpType type, std::uint32_t port, const control::QpCaps& caps,
                        Cq& send_cq, Cq& recv_cq, Qp& qp, io::IrpRef irp) {
   if (!verbs::is_special(type)) {

@@ -196,7 +196,7 @@ struct QpOptions {
   control::QpCaps caps;
   bool signal_all = false;
   bool single_threaded = false;  // the application promises it (thread domain)
-  std::uint32_t flags = 0;
+  std::uint32_t flags = 0;       // control::qp_flag
   std::uint64_t cookie = 0;
 };
 
