@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t kErf = 197;  // LINKTYPE_ERF
 constexpr std::uint8_t kInfiniBand = 21;
-constexpr std::size_t kPcapHeader = 16;
 constexpr std::size_t kErfHeader = 16;
 constexpr std::size_t kMostOnWire = 65'535 - kErfHeader;
 constexpr std::uint8_t kUdSendOnly = 0x64;
@@ -91,32 +90,31 @@ Result<std::unique_ptr<Capture>> Capture::create(const std::string& path) {
 
 void Capture::add(const Route& route, const Outgoing& message) {
   const std::size_t payload = message.size();
+  packet_.clear();
+  Bytes packet(packet_);
+  add_headers(packet, route, payload);
+  packet.add(message.head, kMostOnWire - kCrcs - packet_.size());
+  packet.add(message.body, kMostOnWire - kCrcs - packet_.size());
+  packet.zeros(std::min((4 - payload % 4) % 4 + kCrcs, kMostOnWire - packet_.size()));
+  const std::uint32_t length = static_cast<std::uint32_t>(packet_.size() + kErfHeader);
   record_.clear();
-  Bytes out(record_);
-  out.zeros(kPcapHeader + kErfHeader);
-  add_headers(out, route, payload);
-  out.add(message.head, kMostOnWire - kCrcs - record_.size());
-  out.add(message.body, kMostOnWire - kCrcs - record_.size());
-  out.zeros((4 - payload % 4) % 4 + kCrcs);
-  const auto length = static_cast<std::uint16_t>(record_.size() - kPcapHeader);
-  std::vector<std::uint8_t> header;
-  Bytes head(header);
+  Bytes head(record_);
   std::timespec now{};
   (void)::clock_gettime(CLOCK_REALTIME, &now);
   head.add(static_cast<std::uint32_t>(now.tv_sec));
   head.add(static_cast<std::uint32_t>(now.tv_nsec / 1000));
-  head.add(std::uint32_t{length});
-  head.add(std::uint32_t{length});
+  head.add(length);
+  head.add(length);
   // The time stamp of ERF: seconds and their 2^32nd parts, little-endian.
   const std::uint64_t fraction = (static_cast<std::uint64_t>(now.tv_nsec) << 32) / 1'000'000'000;
   const std::uint64_t stamp = static_cast<std::uint64_t>(now.tv_sec) << 32 | fraction;
   for (unsigned i = 0; i < 8; ++i) head.add(static_cast<std::uint8_t>(stamp >> (8 * i)));
   head.add(kInfiniBand);
   head.add(std::uint8_t{4});  // records of varying length
-  head.add(Be16(length));
+  head.add(Be16(static_cast<std::uint16_t>(length)));
   head.add(Be16(0));  // lost
-  head.add(Be16(static_cast<std::uint16_t>(length - kErfHeader)));
-  std::copy(header.begin(), header.end(), record_.begin());
+  head.add(Be16(static_cast<std::uint16_t>(packet_.size())));
+  record_.insert(record_.end(), packet_.begin(), packet_.end());
   put(record_);
 }
 

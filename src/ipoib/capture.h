@@ -50,6 +50,7 @@ class Capture {
   void put(std::span<const std::uint8_t> bytes);
 
   platform::NativeHandle file_;
+  std::vector<std::uint8_t> packet_;
   std::vector<std::uint8_t> record_;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 // The longest datagram, and the GRH before it; no power of two (see transmitter.cpp).
 constexpr std::size_t kStride = (64u << 10) + 192;
-static_assert(kStride % 64 == 0 && verbs::kGrhBytes >= kHeadroom);
+static_assert(kStride % 64 == 0 && verbs::kGrhBytes >= kHeadroom &&
+              kStride >= verbs::kGrhBytes + verbs::limits::kMaxLargeDatagram);
 
 }  // namespace
 
@@ -34,6 +35,7 @@ Result<std::unique_ptr<DatagramEnd>> DatagramEnd::create(const Station& station,
   options.caps.max_recv_sge = 1;
   options.caps.max_inline = Transmitter::kInline;
   options.signal_all = true;
+  options.flags = user::control::qp_flag::kTakesLarge;
   IB_TRY(queue_pair, station.hca.create_qp(options));
   return std::unique_ptr<DatagramEnd>(
       new DatagramEnd(station, std::move(memory), std::move(queue_pair)));
@@ -92,8 +94,11 @@ Status DatagramEnd::detach(const Gid& mgid, Lid mlid) {
 }
 
 bool DatagramEnd::takes_large(const HardwareAddress& to) const {
-  static_cast<void>(to);
-  return false;
+  verbs::AddressVector av;
+  av.is_global = 1;
+  av.dgid = to.gid.bytes;
+  av.port = static_cast<std::uint8_t>(station_.port);
+  return queue_pair_->may_send_large(av, static_cast<std::uint32_t>(to.qpn));
 }
 
 bool DatagramEnd::send(Transmitter& transmitter, const AddressVector& to, Qpn qpn, Qkey qkey,

@@ -28,9 +28,10 @@ void EventQueue::on_event(const user::control::EventOut& event) {
 }
 
 std::vector<user::control::EventOut> EventQueue::take() {
+  const std::lock_guard guard(lock_);
+  if (events_.empty()) return {};
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t read = ::read(signal_.get(), &count, sizeof count);
-  const std::lock_guard guard(lock_);
   return std::exchange(events_, {});
 }
 

@@ -154,6 +154,7 @@ void PortInterface::give_port() {
 }
 
 void PortInterface::read_frames() {
+  if (!std::exchange(frames_wait_, false)) return;
   for (std::uint32_t n = 0; n < kFramesPerTurn; ++n) {
     const auto buffer = transmitter_->take();
     if (!buffer) return;

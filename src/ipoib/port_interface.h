@@ -61,6 +61,7 @@ class PortInterface final : private Host,
 
   // -- The loop's inputs. The time is that of the turn.
   void begin_turn(Instant now) { now_ = now; }
+  void on_frames_wait() { frames_wait_ = true; }
   void read_frames();
   // Returns true if there may be more: the loop comes back without sleeping.
   bool poll_completions();
@@ -76,6 +77,7 @@ class PortInterface final : private Host,
   void on_completion_event(std::uint64_t queue);
   // Whether frames of the kernel are to be read: false while all buffers are in use.
   bool wants_frames() const { return transmitter_->has_buffer(); }
+  void check_queue_pairs() { broken_ = broken_ || (started_ && datagrams_->is_broken()); }
   void stop() { engine_->stop(now_); }
 
  private:
@@ -145,8 +147,9 @@ class PortInterface final : private Host,
   PortReading port_;
   std::optional<Instant> reopen_;  // the services, which could not be opened
   std::uint32_t mtu_ = 0;
-  bool started_ = false;  // the datagram queue pair
-  bool broken_ = false;   // it is to be started again
+  bool frames_wait_ = false;  // of the kernel
+  bool started_ = false;      // the datagram queue pair
+  bool broken_ = false;       // it is to be started again
   bool sends_armed_ = false;
   bool receives_armed_ = false;
 };
