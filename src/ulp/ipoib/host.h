@@ -8,8 +8,9 @@
 #pragma once
 
 #include "base/time.h"
-#include "ulp/ipoib/addresses.h"
-#include "ulp/ipoib/virtio_header.h"
+#include "ulp/ipoib/packets/addresses.h"
+#include "ulp/ipoib/packets/outgoing.h"
+#include "ulp/ipoib/packets/virtio_header.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,8 @@ using MtuCode = std::uint8_t;  // 1 to 5: 256 to 4096 bytes
 constexpr std::uint32_t mtu_bytes(MtuCode code) {
   return code >= 1 && code <= 5 ? 128u << code : 0;
 }
+// In units of 100 Mb/s; 0 for a code that has no rate.
+std::uint32_t rate_in_100_mbps(RateCode code);
 
 struct AddressVector {
   Lid dlid{};
@@ -49,7 +52,7 @@ struct PathRecord {
   std::uint8_t traffic_class = 0;
 };
 
-// What a group has; also what one that is created shall have.
+// The parameters of a group; also those that a new one shall have.
 struct GroupParameters {
   Lid mlid{};
   Qkey qkey{};
@@ -100,16 +103,6 @@ struct ConnectRequest {
   ConnectionData data;
 };
 
-// A message to be sent: the bytes of `head`, then those of `body`. The first four are the
-// encapsulation header.
-struct Outgoing {
-  std::span<const std::byte> head;
-  std::span<const std::byte> body;
-  Offload offload;  // is_nothing() unless Host::takes_large said so for this destination
-
-  std::size_t size() const { return head.size() + body.size(); }
-};
-
 struct LinkState {
   bool carrier = false;
   std::uint32_t mtu =
@@ -150,7 +143,7 @@ class Host {
   // The carrier or the MTU have changed.
   virtual void set_link(const LinkState& link) = 0;
 
-  // -- Sending. False: not taken, the send queue is full.
+  // -- Sending. Returns false if the message was not taken, as the send queue is full.
   [[nodiscard]] virtual bool send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey,
                                            const Outgoing& message) = 0;
   [[nodiscard]] virtual bool send_on_connection(ConnectionId connection,
@@ -159,16 +152,18 @@ class Host {
   // checksum not complete. The poster decides, as it sees the receiver: it carries the Offload
   // beside the bytes (as LSO and GRO do together), and the receiving driver passes it to
   // Interface::on_datagram or on_connection_message. False for queue pairs that are not those of
-  // softib's IP over InfiniBand; then frames are segmented here. Never asked for groups.
+  // softib's IP over InfiniBand; then frames are segmented here. Not called for groups.
   [[nodiscard]] virtual bool takes_large(const HardwareAddress& to) = 0;
 
   // -- The subnet administrator. Each request has one answer (Interface::on_path_answer,
-  // on_join_answer); a later answer than the interface waits for is ignored.
+  // on_join_answer); one that comes after the interface has given up is ignored.
   virtual void query_path(RequestId id, const Gid& destination) = 0;
+  // Also as a member: joining again makes sure of the membership, or changes it.
   virtual void join(RequestId id, const JoinRequest& request) = 0;
+  // Ends the membership and any join under way; no answer follows.
   virtual void leave(const Gid& mgid) = 0;
-  // The own queue pair, only as full member. The host remembers nothing: attach is called after
-  // each change of the LID, and detach before leave.
+  // The own queue pair, only as full member. Detach comes before leave, and before attach with
+  // another LID.
   virtual void attach(const Gid& mgid, Lid mlid) = 0;
   virtual void detach(const Gid& mgid, Lid mlid) = 0;
 

@@ -65,6 +65,8 @@ struct AcceptedConnection {
   ConnectionData data;  // for the REP
 };
 
+struct InterfaceParts;
+
 class Interface {
  public:
   // The host outlives the interface.
@@ -84,7 +86,7 @@ class Interface {
   // -- From the queue pairs.
   void on_datagram(const DatagramSource& source, Message message, Instant now);
   void on_connection_message(ConnectionId id, Message message, Instant now);
-  // A datagram to this destination has failed; its path is asked for again.
+  // A datagram to this destination has failed; its path is queried again.
   void on_send_error(const Gid& destination, Instant now);
 
   // -- From the subnet administrator.
@@ -116,8 +118,7 @@ class Interface {
   const Counters& counters() const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<InterfaceParts> parts_;
 };
 
 }  // namespace ib::ipoib

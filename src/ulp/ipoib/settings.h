@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/time.h"
-#include "ulp/ipoib/addresses.h"
 #include "ulp/ipoib/host.h"
+#include "ulp/ipoib/packets/addresses.h"
 
 #include <array>
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace ib::ipoib {
 
-// Each table and queue has a bound; beyond it the least recently used entry goes, or the newest
-// packet.
+// Each table and queue has a bound; beyond it the entry that was unused for the longest time
+// goes, or the newest packet.
 struct Limits {
   std::size_t neighbours = 2048;
   std::size_t paths = 2048;
@@ -30,9 +30,11 @@ struct Times {
   Duration first_retry = std::chrono::seconds(1);
   Duration longest_retry = std::chrono::seconds(16);
   Duration waiting = std::chrono::seconds(5);  // a packet for a path, group or connection
-  Duration path = std::chrono::minutes(10);    // a record is asked for again after it
+  Duration path = std::chrono::minutes(10);    // a record is queried again after it
   Duration neighbour = std::chrono::minutes(20);
-  Duration send_only_group = std::chrono::minutes(5);
+  Duration send_only_group = std::chrono::minutes(5);     // left when unused for this long
+  Duration send_only_refresh = std::chrono::seconds(60);  // the group may have been made again
+  Duration send_only_retry = std::chrono::seconds(4);     // at most: a first member may join
   Duration idle_connection = std::chrono::minutes(5);
   Duration idle_passive_connection = std::chrono::minutes(10);
   Duration connect = std::chrono::seconds(30);

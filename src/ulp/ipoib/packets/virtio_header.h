@@ -34,7 +34,7 @@ static_assert(offsetof(VirtioHeader, gso_size) == 4 &&
 
 enum class Segmentation : std::uint8_t { None, Tcp4, Tcp6, Udp };
 
-// What is still to be done to a packet before it can be on a wire: a checksum that covers only the
+// The work that a packet needs before it can be on a wire: a checksum that covers only the
 // pseudo header, and cutting it into segments. Positions count from the first byte of the IP
 // header. Between two interfaces of softib this travels with the message (Host::takes_large).
 struct Offload {
