@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The requests of al/cm.h: inputs, which the caller fills in, and outputs, which the communication
-// manager does when the request has succeeded. Programs have the same (verbs/control_cm.h).
+// manager does when the request has succeeded. Programs have the same (verbs/services/cm_requests.h).
 #pragma once
 
-#include "verbs/control_cm.h"
+#include "verbs/services/cm_requests.h"
 
 namespace ib::al {
 

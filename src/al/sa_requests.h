@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The requests of al/sa.h: inputs, which the caller fills in, and outputs, which are filled in when
-// the request has succeeded. Programs have the same (verbs/control_sa.h).
+// the request has succeeded. Programs have the same (verbs/services/sa_requests.h).
 #pragma once
 
 #include "al/cm_requests.h"
-#include "verbs/control_sa.h"
+#include "verbs/services/sa_requests.h"
 
 namespace ib::al {
 

@@ -17,7 +17,7 @@ struct RequestAnswer {
   std::uint64_t tag = 0;
   Status status = Status::Ok;
   std::uint64_t information = 0;
-  std::span<const std::byte> body;  // of the answer, as it came; valid until the next call
+  std::span<const std::byte> body;  // of the answer, as it came; valid until the next take()
 };
 
 class RequestChannel {

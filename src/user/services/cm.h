@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Connections for programs [IBA1 chapter 12]: what al::Cm (al/cm.h) is for drivers: the same
-// requests, statuses and limits, with a callback for the completion of each.
+// Connections for programs [IBA1 chapter 12]: the requests of al::Cm (al/cm.h), with the same
+// statuses and limits, and a callback for the completion of each.
 //
 //   passive   listen, get_request (a REQ came), accept (REP; ends with the RTU)
 //   active    connect (REQ; ends with the REP), establish (RTU)
@@ -10,16 +10,13 @@
 // The program moves its queue pairs, with the attributes of query(): to Init before connect() or
 // accept(), to Rtr and Rts before establish() or accept().
 //
-//   user::Cm cm(channel);
-//   (void)cm.open(hca, ...);                    // then, in its callback:
-//   control::CmConnectIn in;                    // the queue pair is in Init
-//   in.service_id = id;  in.path = path.path;  in.path_mtu = path.mtu;  in.qpn = qp->qpn();
-//   (void)cm.connect(in, [&](const user::ServiceEnd& end, const control::CmReply& reply) {
-//     if (end.status != Status::Ok) return refused(end.reason, reply.reject_reason);
-//     (void)cm.query({reply.handle, QpState::Rtr}, [&](const auto& end, const auto& out) {
-//       qp->modify(out.mask, out.attr);         // Rts in the same way; then establish()
-//     });
-//   });
+// An active side, with the queue pair in Init, `in.path` and `in.path_mtu` from Sa::query_path:
+//   cm.connect(in, [&](const ServiceEnd& end, const control::CmReply& reply) ...), and in there:
+//   cm.query({reply.handle, QpState::Rtr}, [&](const ServiceEnd& end, const control::CmQueryOut&
+//   out)
+//       { qp->modify(out.mask, out.attr) })
+//   cm.query({reply.handle, QpState::Rts}, the same); cm.establish({reply.handle}) after that
+//   cm.wait_event(reply.handle, ...) hears of the other side's end
 //
 // AccessDenied: the queue pair is not one of this process at this HCA.
 // `out` of connect(), accept() and resolve() is filled in also with Disconnected: the reason and
@@ -27,7 +24,7 @@
 #pragma once
 
 #include "user/services/service_file.h"
-#include "verbs/control_cm.h"
+#include "verbs/services/cm_requests.h"
 
 namespace ib::user {
 

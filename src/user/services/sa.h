@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The subnet administrator for programs [IBA1 chapter 15]: paths, registrations of services,
-// subscriptions to reports, memberships in multicast groups. What al::Sa (al/sa.h) is for drivers:
-// the same requests, statuses and limits, with a callback for the completion of each.
+// subscriptions to reports, memberships in multicast groups. The requests of al::Sa (al/sa.h),
+// with the same statuses and limits, and a callback for the completion of each.
 //
-//   user::Sa sa(channel);
-//   (void)sa.open(hca, ...);                    // then, in its callback:
-//   control::SaPathIn in;  in.dgid = peer_gid;
-//   (void)sa.query_path(in, [&](const user::ServiceEnd& end, const control::SaPath& path) { ... });
-//   (void)sa.subscribe({1, 65}, [&](const user::ServiceEnd& end) { wait_for_report(end.handle); });
+//   sa.open(hca, [&](const ServiceEnd& end) ...), and when that is Ok:
+//   sa.query_path(in, [&](const ServiceEnd& end, const control::SaPath& path) ...)
+//   sa.subscribe({1, 65}, [&](const ServiceEnd& end) { the subscription is end.handle })
+//   sa.wait_event(subscription, [&](const ServiceEnd& end, const control::SaEvent& event) ...)
 //
 // A membership, a registration and a subscription are handles; wait_event() brings the next event
 // of one, destroy() ends one, and so does the end of the Sa or of the process. A request that does
@@ -15,7 +14,7 @@
 #pragma once
 
 #include "user/services/service_file.h"
-#include "verbs/control_sa.h"
+#include "verbs/services/sa_requests.h"
 
 namespace ib::user {
 
@@ -40,7 +39,7 @@ class Sa : public ServiceFile {
   Status join(const control::SaJoinIn& in, ServiceAnswer<control::SaGroup> done) {
     return call_for<control::SaGroup>(control::SaCode::Join, in, std::move(done));
   }
-  // The next event of an object: ask again for the one after it. Up to 256 are kept meanwhile.
+  // The next event of an object. Up to 256 are kept until it is called.
   Status wait_event(control::SaHandle object, ServiceAnswer<control::SaEvent> done) {
     return call_for<control::SaEvent>(control::SaCode::WaitEvent, control::SaHandleIn{object},
                                       std::move(done));

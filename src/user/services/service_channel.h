@@ -3,14 +3,11 @@
 // Sa (sa.h) and Cm (cm.h). It is made for one event loop: requests are sent without waiting, and
 // process() calls back with what has come. It has no thread.
 //
-//   auto channel = user::ServiceChannel::connect(process);      // Result
-//   user::Sa sa(**channel);
-//   (void)sa.open(*hca, [&](const user::ServiceEnd& end) {
-//     if (end.status != Status::Ok) return give_up(end.reason);
-//     (void)sa.join(in, [&](const user::ServiceEnd& end, const control::SaGroup& group) { ... });
-//   });
-//   add_to_epoll((*channel)->descriptor());                     // EPOLLIN
-//   when readable: (*channel)->process();                       // every callback comes from here
+//   auto channel = ServiceChannel::connect(process), and once it is there:
+//   Sa sa(*channel), Cm cm(*channel)
+//   sa.open(hca, [&](const ServiceEnd& end) { end.status, end.reason }), cm.open(...)
+//   channel->descriptor() into the event loop (EPOLLIN), and whenever it is readable:
+//   channel->process(), which all callbacks come from
 //
 // A call returns Ok, and its callback comes once, from process() and never from inside the call; or
 // another status, and it never comes (last_reason() says why). Once softibd is gone all callbacks
@@ -23,7 +20,7 @@
 #include "base/result.h"
 #include "platform/request_channel.h"
 #include "user/api.h"
-#include "verbs/control_services.h"
+#include "verbs/services/open_service.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +60,7 @@ class ServiceChannel {
   // Readable when process() has something to do. For poll() and epoll; level triggered.
   int descriptor() const { return channel_->descriptor(); }
   // Takes what has come, at most so many answers, and calls back; never waits. Returns false once
-  // softibd is gone and every callback has come.
+  // softibd is gone and every callback has come; the descriptor stays readable then.
   bool process(std::size_t most = 256);
   std::size_t under_way() const { return requests_.size(); }
 
@@ -71,18 +68,19 @@ class ServiceChannel {
   friend class ServiceFile;
   using OnOutput = std::function<void(const ServiceEnd&, std::span<const std::byte> out)>;
   struct Request {
-    const ServiceFile* owner;  // nullptr: nobody wants the answer any more
-    bool opens;                // it makes a file
-    OnOutput done;
+    const ServiceFile* owner = nullptr;  // nullptr: nobody wants the answer any more
+    bool opens = false;                  // it makes a file
+    OnOutput done{};
   };
 
   ServiceChannel(Process& process, std::unique_ptr<platform::RequestChannel> channel)
       : process_(process), channel_(std::move(channel)) {}
   Status send(std::uint32_t code, std::uint32_t file, std::span<const std::byte> in,
-              const ServiceFile* owner, OnOutput done);
+              Request request);
+  void close(std::uint32_t file);
   void forget(const ServiceFile& owner);
   void finish(const platform::RequestAnswer& answer);
-  bool end_all();
+  void end_all();
 
   Process& process_;
   std::unique_ptr<platform::RequestChannel> channel_;

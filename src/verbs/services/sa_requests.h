@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The part of the control interface (verbs/control.h) that carries the subnet administrator [IBA1
-// chapter 15]: codes and buffers of a file of its client (verbs/control_services.h). Drivers have
-// the same requests (al/sa.h). Fixed layout, the same on 32 and 64 bit. Numbers of MTUs, rates and
-// times are those of the records [IBA1 15.2.5].
+// chapter 15]: codes and buffers of a file of its client (verbs/services/open_service.h). Drivers
+// have the same requests (al/sa.h). Fixed layout, the same on 32 and 64 bit. Numbers of MTUs, rates
+// and times are those of the records [IBA1 15.2.5].
 #pragma once
 
-#include "verbs/control_cm.h"
-#include "verbs/control_flag.h"
 #include "verbs/gid.h"
+#include "verbs/services/cm_requests.h"
+#include "verbs/services/flag.h"
 #include "verbs/types.h"
 
 #include <array>

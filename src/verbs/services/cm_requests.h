@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The part of the control interface (verbs/control.h) that carries connections [IBA1 chapter 12]:
-// codes and buffers of a file of the communication manager (verbs/control_services.h). Drivers have
-// the same requests (al/cm.h). Fixed layout, the same on 32 and 64 bit. Times are exponents n of
-// 4.096 us * 2^n. Fields that say nothing about their range are checked where they are used.
+// codes and buffers of a file of the communication manager (verbs/services/open_service.h). Drivers
+// have the same requests (al/cm.h). Fixed layout, the same on 32 and 64 bit. Times are exponents n
+// of 4.096 us * 2^n. Fields that say nothing about their range are checked where they are used.
 #pragma once
 
 #include "verbs/control_buffers.h"
-#include "verbs/control_flag.h"
 #include "verbs/control_layout.h"
 #include "verbs/gid.h"
+#include "verbs/services/flag.h"
 #include "verbs/types.h"
 
 #include <algorithm>

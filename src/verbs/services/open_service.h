@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The part of the control interface (verbs/control.h) by which a program gets the services that
-// drivers have: paths, memberships and reports of the subnet administrator (control_sa.h), and
-// connections (control_cm.h). Fixed layout, the same on 32 and 64 bit.
+// drivers have: paths, memberships and reports of the subnet administrator (sa_requests.h), and
+// connections (cm_requests.h). Fixed layout, the same on 32 and 64 bit.
 //
 // A file of a service is one program's part of the service at one HCA. All that it has lives as
 // long as it: Close, and the end of its connection, withdraw it. Its requests pend until others
@@ -14,9 +14,9 @@
 // InsufficientResources.
 #pragma once
 
-#include "verbs/control_cm.h"
 #include "verbs/control_layout.h"
-#include "verbs/control_sa.h"
+#include "verbs/services/cm_requests.h"
+#include "verbs/services/sa_requests.h"
 
 #include <cstdint>
 
