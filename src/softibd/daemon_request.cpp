@@ -2,11 +2,11 @@
 #include "softibd/daemon_request.h"
 
 #include "base/assert.h"
-#include "verbs/services/open_service.h"
 #include "verbs/control_sm.h"
 #include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
 #include "verbs/control_umad.h"
+#include "verbs/services/open_service.h"
 
 #include <fmt/format.h>
 

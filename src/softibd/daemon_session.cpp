@@ -48,8 +48,8 @@ struct DaemonSession::Request {
   Request* next = nullptr;       // goes to the file that this one, or the one before, opens
   os::NativeHandle answer_to{};  // of an umad file: a socket instead of the connection
   std::unique_ptr<Buffers> buffers;
-  bool is_of_service = false;  // it goes to a file of a service
-  services::ServiceUser user;  // of one that opens such a file
+  bool is_of_service = false;                   // it goes to a file of a service
+  std::unique_ptr<services::ServiceUser> user;  // of one that opens such a file
   std::list<Request>::iterator self;
 };
 
@@ -311,8 +311,8 @@ void DaemonSession::open_service(Request& request) {
   const auto bytes = bytes_of(open);
   request.buffers->input.assign(bytes.begin(), bytes.end());
   request.irp.in = request.buffers->input;
-  request.user = std::move(found->user);
-  request.irp.parameters.set(&request.user);
+  request.user = std::make_unique<services::ServiceUser>(std::move(found->user));
+  request.irp.parameters.set(request.user.get());
   const std::uint32_t number = files_.new_number();
   services_.files.insert(number);
   connection_->expect_many();

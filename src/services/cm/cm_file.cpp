@@ -214,7 +214,7 @@ void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
   const fabric::Node& node = service_.fabric().node_of(manager_.hca());
   if (meets_ports && !is_exact) {
     return std::move(irp).fail(Status::AlreadyExists,
-                               "these are ports of programs; listen on one of them");
+                               "these are ports of programs; listen on a single one");
   }
   if (is_program() && meets(in, cm::kSdpServices, cm::kSdpServiceMask)) {
     return std::move(irp).fail(Status::AlreadyExists, "these are streams of programs");

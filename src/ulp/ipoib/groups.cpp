@@ -120,8 +120,8 @@ void Groups::set_member(const Ipv6Address& group, bool is_member, Instant now) {
       std::find(entry->members.begin(), entry->members.end(), group) != entry->members.end();
   if (!is_known && entry->members.size() < kMostMembers) entry->members.push_back(group);
   const bool is_full = entry->parameters && entry->membership == Membership::Full;
-  if (is_full || entry->join_at || !port_ || broadcast() == nullptr) return;
-  if (entry->request && entry->request->membership == Membership::Full) return;
+  // The answer to a send-only join is followed by another one.
+  if (is_full || entry->request || entry->join_at || !port_ || broadcast() == nullptr) return;
   join(mgid, *entry, now);
 }
 

@@ -59,8 +59,13 @@ LearntNeighbour Neighbours::learn(const HardwareAddress& address, const ClaimedA
     index = found->second;
     if (former) {
       learnt.gone = entries_[*former].address;
+      // The kernel has the former MAC for this IP address.
+      const MacAddress mac = entries_[*former].mac;
       remove(*former);
       index = by_end_.find(end_of(address))->second;  // removal may have moved it
+      by_mac_.erase(entries_[index].mac);
+      by_mac_.emplace(mac, index);
+      entries_[index].mac = mac;
     }
   } else if (former) {
     index = *former;

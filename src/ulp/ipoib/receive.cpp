@@ -16,9 +16,20 @@ Drop drop_of(Status status) {
 
 // Where a message comes from, and to whom it was sent.
 struct Arrival {
-  MacAddress sender;
-  std::optional<Gid> group;  // of a multicast
+  std::optional<HardwareAddress> sender;  // if the message shows it
+  std::optional<Gid> group;               // of a multicast
 };
+
+// The MAC of the sender. ARP and neighbour discovery have entered theirs with more than a packet
+// shows. Multicasts of many senders shall not fill the table; but a DHCP client has to have a MAC.
+MacAddress sender_of(InterfaceParts& parts, const Arrival& arrival, Instant now) {
+  if (!arrival.sender) return kUnknownMac;
+  if (const Neighbour* neighbour = parts.neighbours.find(*arrival.sender, now)) {
+    return neighbour->mac;
+  }
+  if (arrival.group && *arrival.group != parts.own.groups.broadcast()) return kUnknownMac;
+  return heard(parts, *arrival.sender, now);
+}
 
 MacAddress destination_of(const InterfaceParts& parts, const Arrival& arrival, ConstBytes packet,
                           const IpPacket& ip) {
@@ -61,17 +72,17 @@ void receive_discovery(InterfaceParts& parts, const Arrival& arrival, ConstBytes
                                               Bytes(parts.scratch).subspan(sizeof(EthernetHeader)));
   if (!received) return parts.counters.drop(drop_of(received.error()));
   forget(parts, received->gone);
-  deliver_scratch(parts, destination_of(parts, arrival, packet, ip), arrival.sender, kTypeIpv6,
-                  received->length);
+  deliver_scratch(parts, destination_of(parts, arrival, packet, ip), sender_of(parts, arrival, now),
+                  kTypeIpv6, received->length);
 }
 
 void receive_dhcp(InterfaceParts& parts, const Arrival& arrival, ConstBytes packet,
-                  const IpPacket& ip) {
-  const auto length = parts.dhcp.to_ethernet(packet, ip, parts.own, arrival.sender,
+                  const IpPacket& ip, Instant now) {
+  const MacAddress sender = sender_of(parts, arrival, now);
+  const auto length = parts.dhcp.to_ethernet(packet, ip, parts.own, sender,
                                              Bytes(parts.scratch).subspan(sizeof(EthernetHeader)));
   if (!length) return parts.counters.drop(drop_of(length.error()));
-  deliver_scratch(parts, destination_of(parts, arrival, packet, ip), arrival.sender, kTypeIpv4,
-                  *length);
+  deliver_scratch(parts, destination_of(parts, arrival, packet, ip), sender, kTypeIpv4, *length);
 }
 
 void receive_ip(InterfaceParts& parts, const Arrival& arrival, const Message& message,
@@ -87,12 +98,13 @@ void receive_ip(InterfaceParts& parts, const Arrival& arrival, const Message& me
       return receive_discovery(parts, arrival, packet, *ip, now);
     }
     if (Dhcp::role(packet, *ip) != Dhcp::Role::None) {
-      return receive_dhcp(parts, arrival, packet, *ip);
+      return receive_dhcp(parts, arrival, packet, *ip, now);
     }
   }
   const MacAddress destination = destination_of(parts, arrival, packet, *ip);
+  const MacAddress sender = sender_of(parts, arrival, now);
   const Bytes frame(packet.data() - sizeof(EthernetHeader), sizeof(EthernetHeader) + ip->length);
-  put(frame, 0, EthernetHeader{destination.bytes, arrival.sender.bytes, type});
+  put(frame, 0, EthernetHeader{destination.bytes, sender.bytes, type});
   deliver(parts, to_virtio(message.offload), frame);
 }
 
@@ -121,7 +133,7 @@ void receive_datagram(InterfaceParts& parts, const DatagramSource& source, const
                       Instant now) {
   ++parts.counters.datagrams_received;
   if (is_own(parts, source)) return parts.counters.drop(Drop::MessageOwn);
-  Arrival arrival{kUnknownMac, std::nullopt};
+  Arrival arrival;
   if (source.has_grh && source.dgid.is_multicast()) {
     if (!parts.own.groups.is_ours(source.dgid)) {
       return parts.counters.drop(Drop::MessageForeignGroup);
@@ -129,15 +141,7 @@ void receive_datagram(InterfaceParts& parts, const DatagramSource& source, const
     arrival.group = source.dgid;
   }
   const HardwareAddress address{source.qpn, source.sgid, 0};
-  if (source.has_grh && is_valid_unicast(address)) {
-    // Multicasts of many senders shall not fill the table; but a DHCP client has to have a MAC.
-    const Neighbour* const neighbour = parts.neighbours.find(address, now);
-    if (neighbour != nullptr) {
-      arrival.sender = neighbour->mac;
-    } else if (!arrival.group || *arrival.group == parts.own.groups.broadcast()) {
-      arrival.sender = heard(parts, address, now);
-    }
-  }
+  if (source.has_grh && is_valid_unicast(address)) arrival.sender = address;
   receive(parts, arrival, message, now);
 }
 
@@ -146,7 +150,7 @@ void receive_connected(InterfaceParts& parts, ConnectionId id, const Message& me
   ++parts.counters.connection_messages_received;
   const auto peer = parts.connections.on_message(id, now);
   if (!peer) return parts.counters.drop(Drop::MessageUnknownConnection);
-  receive(parts, {heard(parts, *peer, now), std::nullopt}, message, now);
+  receive(parts, {*peer, std::nullopt}, message, now);
 }
 
 void deliver(InterfaceParts& parts, const VirtioHeader& header, ConstBytes frame) {

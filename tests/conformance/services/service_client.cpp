@@ -2,8 +2,10 @@
 #include "services/service_client.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 namespace ib::conformance {
@@ -84,6 +86,19 @@ user::QueuePair* ServiceClient::make_qp() {
   if (!qp) return nullptr;
   qps_.push_back(*std::move(qp));
   return qps_.back().get();
+}
+
+bool ServiceClient::completes() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeLimitMs);
+  user::Completion done;
+  while (std::chrono::steady_clock::now() < end) {
+    cq_->lock();
+    const bool taken = cq_->take(done);
+    cq_->unlock();
+    if (taken) return done.status == WcStatus::Success;
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 Status ServiceClient::to_state(user::QueuePair& qp, control::CmHandle connection, QpState state,

@@ -74,6 +74,8 @@ class ServiceClient final : private user::EventSink {
   bool is_up() const { return is_up_; }
 
   user::QueuePair* make_qp();  // RC; null: no
+  // Whether the next completion is a success; the queue pairs share a queue.
+  bool completes();
   Status to_state(user::QueuePair& qp, control::CmHandle connection, QpState state,
                   std::uint32_t psn = 0);
   Result<control::SaPath> path_to(const verbs::Gid& gid);

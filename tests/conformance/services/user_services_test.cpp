@@ -229,11 +229,12 @@ TEST_F(UserServices, ConnectsAndDisconnects) {
   wqe.opcode = WrOpcode::Send;
   user::set_flags(wqe, send_flag::kSignaled);
   user::set_sges(wqe, {});
-  ASSERT_EQ(ends.west_qp->queues().recv_lock().try_lock(), true);
-  ends.west_qp->queues().recv_lock().unlock();
+  EXPECT_EQ(ends.west_qp->queues().post_recv(1, {}), Status::Ok);
   ends.east_qp->queues().send_lock().lock();
   EXPECT_EQ(ends.east_qp->queues().post_send(wqe), Status::Ok);
   ends.east_qp->queues().send_lock().unlock();
+  EXPECT_TRUE(east_->completes());
+  EXPECT_TRUE(west_->completes());
 
   Answered<control::CmEvent> heard;
   ASSERT_EQ(west_->cm().wait_event(ends.west, heard.take()), Status::Ok);
