@@ -11,7 +11,7 @@
 //   15-0   bytes of payload in a segment
 #pragma once
 
-#include "ulp/ipoib/virtio_header.h"
+#include "ulp/ipoib/packets/virtio_header.h"
 
 #include <cstdint>
 #include <optional>

@@ -80,15 +80,24 @@ void SubnetClient::query_path(RequestId id, const Gid& destination) {
 
 void SubnetClient::join(RequestId id, const JoinRequest& request) {
   const Gid mgid = request.mgid;
+  joins_[mgid] = id;
   const Status sent = sa_.join(
       to_join(request, station_), [this, id, mgid](const ServiceEnd& end, const auto& group) {
         on_group(id, mgid, end, group);
       });
-  if (sent != Status::Ok) refused_.push_back({id, true, sent});
+  if (sent == Status::Ok) return;
+  joins_.erase(mgid);
+  refused_.push_back({id, true, sent});
 }
 
 void SubnetClient::on_group(RequestId id, const Gid& mgid, const ServiceEnd& end,
                             const control::SaGroup& group) {
+  const auto join = joins_.find(mgid);
+  if (join == joins_.end() || join->second != id) {  // left, or joined again, meanwhile
+    if (group.handle != 0) (void)sa_.destroy(group.handle);
+    return;
+  }
+  joins_.erase(join);
   if (end.status != Status::Ok) {
     sink_.on_join_answer(id, Result<GroupParameters>(end.status));
     return;
@@ -114,6 +123,7 @@ void SubnetClient::watch_group(const Gid& mgid, control::SaHandle share) {
 }
 
 void SubnetClient::leave(const Gid& mgid) {
+  joins_.erase(mgid);
   const auto known = shares_.find(mgid);
   if (known == shares_.end()) return;
   (void)sa_.destroy(known->second);

@@ -62,6 +62,7 @@ class SubnetClient {
   Station station_;
   Sink& sink_;
   user::Sa sa_;
+  std::unordered_map<Gid, RequestId> joins_;  // under way
   std::unordered_map<Gid, user::control::SaHandle> shares_;
   std::vector<Refused> refused_;
 };
