@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 namespace ib::ipoib::driver {
@@ -20,6 +21,7 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(3);
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
 constexpr std::uint32_t kMostEvents = 32;
+constexpr const char* kSocketVariable = "SOFTIB_SOCKET";
 
 }  // namespace
 
@@ -48,6 +50,9 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
   network_ = &network;
   started_ = now();
   IB_CHECK(events_.open());
+  // The connections of the user HCA are made to the softibd that the environment names. This
+  // process has no other thread yet.
+  if (!network.place().socket.empty()) ::setenv(kSocketVariable, network.place().socket.c_str(), 1);
   user::ProcessOptions options;
   options.node = network.place().node;
   options.program = "softib-net";

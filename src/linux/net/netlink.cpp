@@ -57,7 +57,7 @@ class Netlink::Request {
   void add_value(std::uint16_t type, const Value& value) {
     add(type, bytes_of(value));
   }
-  // What is added until close() is inside of it.
+  // An attribute that holds those which are added until close().
   std::size_t open(std::uint16_t type) {
     const std::size_t at = length_;
     add(static_cast<std::uint16_t>(type | NLA_F_NESTED), {});

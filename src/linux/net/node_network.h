@@ -3,17 +3,9 @@
 // wants of the driver. The process of the driver belongs to this node alone and is in the network
 // namespace of the node, with all capabilities there.
 //
-//   Status MyDriver::run(NodeNetwork& network, std::string& reason) {
-//     auto ib0 = network.add({.port = 0, .mac = ..., .mtu = {2044}, .port_guid = ...}, reason);
-//     if (!ib0) return ib0.error();
-//     (*ib0)->set_carrier(true);
-//     network.report_ready();                        // `softib run --net` starts its program now
-//     for (;;) {                                     // epoll, io_uring, threads: as it likes
-//       ... network.events() readable:
-//       switch (network.take_event()) { case NodeEvent::Stop: return Status::Ok; ... }
-//       ... (*ib0)->descriptor() readable: a frame of the kernel's
-//     }
-//   }
+// The order of a driver's run(): add() for each port that is there, set_carrier() where it has a
+// link, report_ready(), then frames at the descriptors and events() until Stop. An example is
+// tests/net/bridge_driver.cpp.
 //
 // Thread rule: one thread, that of run(); the descriptor of an interface is for any.
 #pragma once
@@ -95,7 +87,7 @@ class NodeNetwork {
   virtual void log(std::string_view line) = 0;
 };
 
-// What joins queue pairs and TAPs. softib-net makes one in each process of a node.
+// A driver joins queue pairs and TAPs. softib-net makes one in each process of a node.
 class NodeDriver {
  public:
   virtual ~NodeDriver() = default;

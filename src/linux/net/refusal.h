@@ -30,9 +30,9 @@ struct Refusal {
 };
 
 Status status_of(const Refusal& refusal);
-// What was refused and the likely reason, by the settings of this machine.
+// The refusal and its likely reason, by the settings of this machine.
 std::string describe(const Refusal& refusal);
-// What to do about it.
+// The remedy.
 std::string remedy(const Refusal& refusal);
 // Both, in two lines.
 std::string explain(const Refusal& refusal);

@@ -32,7 +32,7 @@ struct LinkMtu {
   std::uint32_t bytes = 0;
   friend bool operator==(LinkMtu, LinkMtu) = default;
 };
-inline constexpr LinkMtu kLeastMtu{1280};  // IPv6 needs it [RFC 8200 5]
+inline constexpr LinkMtu kLeastMtu{68};    // IPv4 needs it [RFC 791 3.2]; IPv6 1,280
 inline constexpr LinkMtu kMaxMtu{65'520};  // of IPoIB's connected mode [RFC 4755 7]
 
 class Tap {
