@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ipoib/adapter.h"
 
-#include "base/big_endian.h"
+#include "hca/layout/arena.h"
 #include "sa/records/selector.h"
 
 #include <fmt/format.h>
@@ -42,22 +42,28 @@ Result<std::unique_ptr<Adapter>> Adapter::open(const Place& place, std::uint64_t
   return made;
 }
 
+// From device memory: a request would wait while the HCA sleeps.
 Adapter::Port Adapter::read(std::uint32_t number) {
   Port port;
-  const auto attributes = hca_->query_port(number);
-  if (!attributes || (*attributes).link_layer != verbs::LinkLayer::InfiniBand) return port;
+  const std::uint32_t index = hca_->info().first_port + number - 1;
+  const hca::PortEntry* const entry = place_.process.arena().port(index);
+  if (entry == nullptr || entry->link_layer.load(std::memory_order_relaxed) !=
+                              verbs::LinkLayer::InfiniBand) {
+    return port;
+  }
   port.is_infiniband = true;
-  port.state.active = (*attributes).state == verbs::PortState::Active;
-  port.state.lid = Lid{(*attributes).lid};
-  port.state.mtu = static_cast<MtuCode>((*attributes).active_mtu);
-  port.state.rate = sa::rate_of((*attributes).active_width, (*attributes).active_speed);
-  if (const auto gid = hca_->query_gid(number, 0)) port.state.gid.bytes = (*gid).gid;
-  for (std::uint32_t index = 0; index < (*attributes).pkey_tbl_len; ++index) {
-    std::uint16_t pkey = 0;
-    if (hca_->has_pkey(number, index)) {
-      if (const auto known = hca_->query_pkey(number, index)) pkey = *known;
-    }
-    port.pkeys.push_back(pkey);
+  const verbs::PortState state = entry->state.load(std::memory_order_acquire);
+  port.is_asleep = state == hca::kPortAsleep;
+  port.state.active = state == verbs::PortState::Active;
+  port.state.lid = Lid{std::uint16_t(entry->lid)};
+  port.state.mtu = static_cast<MtuCode>(entry->mtu.load(std::memory_order_relaxed));
+  port.state.gid.bytes = verbs::Gid(entry->gids[0]);
+  for (const auto& pkey : entry->pkeys) {
+    port.pkeys.push_back(pkey.load(std::memory_order_relaxed));
+  }
+  if (!port.state.active) return port;
+  if (const auto attributes = hca_->query_port(number)) {
+    port.state.rate = sa::rate_of((*attributes).active_width, (*attributes).active_speed);
   }
   return port;
 }
@@ -113,6 +119,7 @@ void Adapter::tell(std::uint32_t number, const Port& port, Instant now) {
     if (interface->station().port != number) continue;
     PortReading reading;
     reading.state = port.state;
+    reading.is_asleep = port.is_asleep;
     const auto found = std::find(port.pkeys.begin(), port.pkeys.end(),
                                  static_cast<std::uint16_t>(interface->station().pkey));
     reading.state.has_pkey = found != port.pkeys.end();

@@ -55,6 +55,7 @@ class Adapter {
 
   struct Port {
     bool is_infiniband = false;
+    bool is_asleep = false;
     PortState state;  // has_pkey apart
     std::vector<std::uint16_t> pkeys;
   };

@@ -3,6 +3,7 @@
 
 #include "ipoib/report.h"
 #include "linux/client/client_host.h"
+#include "linux/client/client_socket.h"
 #include "linux/process/client_handle.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,6 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(3);
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
 constexpr std::uint32_t kMostEvents = 32;
-constexpr const char* kSocketVariable = "SOFTIB_SOCKET";
 
 }  // namespace
 
@@ -52,7 +52,7 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
   IB_CHECK(events_.open());
   // The connections of the user HCA are made to the softibd that the environment names. This
   // process has no other thread yet.
-  if (!network.place().socket.empty()) ::setenv(kSocketVariable, network.place().socket.c_str(), 1);
+  if (!network.place().socket.empty()) ::setenv(os::kSocketVariable, network.place().socket.c_str(), 1);
   user::ProcessOptions options;
   options.node = network.place().node;
   options.program = "softib-net";
@@ -132,7 +132,6 @@ Status IpoibDriver::run(os::net::NodeNetwork& network, std::string& reason) {
     report_when_settled(time);
     goes_on = !ready_.network || take_network_events();
   }
-  for_each([](PortInterface& interface) { interface.stop(); });
   adapters_.clear();
   if (!over_) return Status::Ok;
   reason = "softibd is gone";

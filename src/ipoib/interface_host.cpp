@@ -35,13 +35,19 @@ bool PortInterface::deliver(const VirtioHeader& header, std::span<const std::byt
 }
 
 void PortInterface::set_link(const LinkState& link) {
-  if (link.mtu != 0 && link.mtu != mtu_) {
-    mtu_ = link.mtu;
+  link_ = link;
+  show_link();
+}
+
+void PortInterface::show_link() {
+  if (link_.mtu != 0 && link_.mtu != mtu_) {
+    mtu_ = link_.mtu;
     if (kernel_->set_mtu({mtu_}) != Status::Ok) log(fmt::format("cannot set the MTU to {}", mtu_));
   }
-  if (link.carrier == kernel_->has_carrier()) return;
-  (void)kernel_->set_carrier(link.carrier);
-  log(link.carrier ? "carrier on" : "carrier off");
+  const bool carrier = link_.carrier && !port_.is_asleep;
+  if (carrier == kernel_->has_carrier()) return;
+  (void)kernel_->set_carrier(carrier);
+  log(carrier ? "carrier on" : "carrier off");
 }
 
 bool PortInterface::send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey,

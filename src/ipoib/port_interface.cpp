@@ -4,6 +4,7 @@
 #include "ipoib/port_interface.h"
 
 #include "user/services/service_channel.h"
+#include "user/take.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -109,6 +110,7 @@ Status PortInterface::make_kernel_interface(std::string& reason) {
 }
 
 PortInterface::~PortInterface() {
+  if (kernel_ != nullptr) engine_->stop(now_);
   connections_.reset();
   subnet_.reset();
   engine_.reset();
@@ -139,7 +141,13 @@ bool PortInterface::is_settled() const {
 
 void PortInterface::on_port(const PortReading& port) {
   const bool moved = port.pkey_index != port_.pkey_index;
+  const bool slept = port_.is_asleep;
+  if (port.is_asleep) {
+    port_.is_asleep = true;
+    return show_link();
+  }
   port_ = port;
+  if (slept) show_link();
   if (port.state.has_pkey && (!started_ || moved)) {
     started_ = datagrams_->start(port.pkey_index, *transmitter_) == Status::Ok;
     if (!started_) log("datagrams: " + user::last_reason());
@@ -192,7 +200,12 @@ void PortInterface::reap_sends() {
 }
 
 bool PortInterface::poll_completions() {
+  drained_ = !take_receives();
   reap_sends();
+  return !drained_;
+}
+
+bool PortInterface::take_receives() {
   user::CompletionQueue& queue = *objects_.receives;
   for (std::uint32_t taken = 0; taken < kCompletionsPerTurn;) {
     if (queue.is_idle()) return false;
@@ -264,7 +277,7 @@ bool PortInterface::finish_turn() {
   if (subnet_->has_answers()) subnet_->deliver();
   if (connections_ != nullptr) {
     if (connections_->has_losses()) connections_->deliver();
-    if (objects_.sends->is_idle() && objects_.receives->is_idle()) connections_->tidy();
+    if (drained_) connections_->tidy();
   }
   return subnet_->has_answers() || (connections_ != nullptr && connections_->has_losses());
 }

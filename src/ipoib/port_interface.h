@@ -35,6 +35,8 @@ struct InterfaceOptions {
 struct PortReading {
   PortState state;
   std::uint16_t pkey_index = 0;
+  // The HCA sleeps: everything stays as it is, but nothing moves, and requests to it would wait.
+  bool is_asleep = false;
 };
 
 // classes: allow (the calls of the engine's Host and the answers to them)
@@ -76,9 +78,8 @@ class PortInterface final : private Host,
   // The loop was woken by one of the completion queues.
   void on_completion_event(std::uint64_t queue);
   // Whether frames of the kernel are to be read: false while all buffers are in use.
-  bool wants_frames() const { return transmitter_->has_buffer(); }
+  bool wants_frames() const { return transmitter_->has_buffer() && !port_.is_asleep; }
   void check_queue_pairs() { broken_ = broken_ || (started_ && datagrams_->is_broken()); }
-  void stop() { engine_->stop(now_); }
 
  private:
   PortInterface(os::net::NodeNetwork& network, const Station& station,
@@ -90,6 +91,7 @@ class PortInterface final : private Host,
   void on_datagram(const user::Completion& completion);
   void on_connection_message(const user::Completion& completion);
   void on_failed_completion(const user::Completion& completion);
+  bool take_receives();
   void reap_sends();
   void recover();
   void log(const std::string& line) { network_.log(name() + ": " + line); }
@@ -124,6 +126,7 @@ class PortInterface final : private Host,
   Result<AcceptedConnection> on_connect_request(const IncomingConnection& request) override;
 
   void give_port();
+  void show_link();
   void capture_sent(const AddressVector& to, Qpn qpn, Qkey qkey, const Outgoing& message);
   void capture_datagram(const DatagramEnd::Received& received, const user::Completion& completion);
   void capture_connection(ConnectionId id, const Outgoing& message);
@@ -146,9 +149,11 @@ class PortInterface final : private Host,
   os::net::NodeInterface* kernel_ = nullptr;
   PortReading port_;
   std::optional<Instant> reopen_;  // the services, which could not be opened
+  LinkState link_;  // as the engine wants it
   std::uint32_t mtu_ = 0;
   bool frames_wait_ = false;  // of the kernel
   bool started_ = false;      // the datagram queue pair
+  bool drained_ = false;      // both completion queues, in this turn
   bool broken_ = false;       // it is to be started again
   bool sends_armed_ = false;
   bool receives_armed_ = false;
