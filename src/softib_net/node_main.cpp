@@ -5,6 +5,7 @@
 #include "linux/net/namespaces.h"
 #include "linux/process/client_handle.h"
 #include "linux/server/server_message_io.h"
+#include "platform/level.h"
 #include "softib_net/host_network.h"
 #include "softib_net/node_messages.h"
 
@@ -67,6 +68,8 @@ Refusal take_place(const platform::NativeHandle& network_namespace) {
 }  // namespace
 
 void node_main(NodeStart start, platform::NativeHandle channel, const MakeDriver& make_driver) {
+  // A process of its own, forked inside of a callback of the event loop: it may block.
+  level_internal::current = Level::Passive;
   take_default_signals();
   if (!keep_only(channel, start.network_namespace)) ::_exit(1);
   const std::string name = "softib-" + start.place.node;
