@@ -80,10 +80,15 @@ void SubnetClient::query_path(RequestId id, const Gid& destination) {
 
 void SubnetClient::join(RequestId id, const JoinRequest& request) {
   const Gid mgid = request.mgid;
+  const bool may_create = request.create.has_value();
   joins_[mgid] = id;
   const Status sent = sa_.join(
-      to_join(request, station_), [this, id, mgid](const ServiceEnd& end, const auto& group) {
-        on_group(id, mgid, end, group);
+      to_join(request, station_),
+      [this, id, mgid, may_create](const ServiceEnd& end, const auto& group) {
+        ServiceEnd known = end;
+        // A join with too few components for a group that is not there.
+        if (!may_create && end.status == Status::InvalidParameter) known.status = Status::NotFound;
+        on_group(id, mgid, known, group);
       });
   if (sent == Status::Ok) return;
   joins_.erase(mgid);
