@@ -112,6 +112,18 @@ TEST_F(IpoibConnected, ALostConnectionFallsBackAtOnce) {
   EXPECT_EQ(host.reports.back().trouble, Trouble::ConnectionLost);
 }
 
+TEST_F(IpoibConnected, AnotherLidOfThePortEndsConnectionsAndJoinsAgain) {
+  connected();
+  PortState port = port_state();
+  port.lid = Lid{99};
+  interface->on_port(port, now);
+  EXPECT_TRUE(host.link.carrier);
+  EXPECT_EQ(host.disconnected, std::vector{last()});
+  host.joins.clear();
+  pass(settings.times.rejoin_spread);
+  EXPECT_EQ(host.joins.size(), 3u);
+}
+
 TEST_F(IpoibConnected, ARestartedNeighbourMakesConnectionsStale) {
   connected();
   other.qpn = Qpn{0x555};
@@ -194,6 +206,16 @@ TEST_F(IpoibConnected, LargeFramesFillTheConnection) {
   for (const SentOnConnection& sent : host.on_connections) {
     EXPECT_TRUE(has_right_checksums(kTypeIpv4, ConstBytes(sent.bytes).subspan(4)));
   }
+}
+
+TEST_F(IpoibConnected, AWholeFrameMustFitIntoTheReceiveBuffer) {
+  connected(30'004);
+  host.peers_take_large = true;
+  const Flow flow;
+  transmit(frame_to(mac, kTypeIpv4, make_packet(flow, 25'000, true)), offload_of(flow, 2004));
+  EXPECT_EQ(host.on_connections.size(), 1u);
+  transmit(frame_to(mac, kTypeIpv4, make_packet(flow, 60'000, true)), offload_of(flow, 20'000));
+  EXPECT_EQ(host.on_connections.size(), 1u + 3);
 }
 
 TEST(IpoibUnconnected, AnInterfaceOfDatagramsRefusesConnections) {

@@ -30,6 +30,7 @@ struct DeliveredFrame {
   TestBytes bytes;
 };
 
+// classes: allow(members) one for each call
 class FakeHost : public Host {
  public:
   bool deliver(const VirtioHeader& header, std::span<const std::byte> frame) override {

@@ -170,6 +170,17 @@ TEST_F(IpoibGroups, AfterARestartOfTheSubnetManagerAllJoinAgainAtRandomMoments) 
   EXPECT_EQ(host.attached.size(), 4u);
 }
 
+TEST_F(IpoibGroups, AnAnswerThatMayBeOfTheFormerManagerIsFollowedByAnotherJoin) {
+  bring_up();
+  report("16");
+  interface->on_port_event(PortEvent::ClientReregister, now);
+  ASSERT_EQ(joins_of(mgid).size(), 1u);
+  answer_joins();
+  EXPECT_TRUE(host.attached.contains(mgid));
+  pass(settings.times.rejoin_spread);
+  EXPECT_EQ(joins_of(mgid).size(), 1u);
+}
+
 TEST_F(IpoibGroups, SixHundredNodesDoNotJoinAtOnce) {
   std::map<std::int64_t, unsigned> joins;  // by 100 ms
   for (unsigned node = 0; node < 648; ++node) {

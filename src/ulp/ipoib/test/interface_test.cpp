@@ -317,7 +317,9 @@ TEST_F(IpoibSizes, APacketThatIsTooBigIsFragmentedOrReported) {
   const Flow flow{false, kUdp, 1, 2, 0};
   transmit(frame_to(mac, kTypeIpv4, make_packet(flow, 5000, true)), offload_of(flow, 0));
   answer_paths();
-  EXPECT_EQ(host.datagrams.size(), 3u);
+  ASSERT_EQ(host.datagrams.size(), 3u);
+  EXPECT_EQ(get<UdpHeader>(host.datagrams[0].bytes, 24).checksum,
+            get<UdpHeader>(make_packet(flow, 5000, false), 20).checksum);
   transmit(frame_to(mac, kTypeIpv4, make_packet({}, 5000, false)));
   EXPECT_EQ(host.datagrams.size(), 3u);
   ASSERT_EQ(host.frames.size(), 1u);

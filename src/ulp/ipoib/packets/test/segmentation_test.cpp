@@ -74,6 +74,20 @@ TEST(IpoibSegmentation, ANeighbourWithASmallerMtuGetsSmallerSegments) {
   for (const TestBytes& packet : segmented.packets) EXPECT_LE(packet.size(), 2044u);
 }
 
+TEST(IpoibSegmentation, NoSegmentOfUdpIsWithoutAChecksum) {
+  const Flow flow{false, kUdp};
+  TestBytes packet = make_packet(flow, 2, true);
+  put(Bytes(packet), 26, Be16());
+  put(Bytes(packet), 28, Be16());
+  const std::uint32_t rest =
+      plain_sum(ConstBytes(packet).subspan(20), plain_pseudo_sum(packet, *parse_ipv4(packet)));
+  put(Bytes(packet), 28, Be16(static_cast<std::uint16_t>(0xffff - rest)));
+  const TestBytes message = encapsulated(flow, packet);
+  auto segmenter = Segmenter::create(message, offload_of(flow, 2), 2044);
+  ASSERT_TRUE(segmenter.has_value());
+  EXPECT_EQ(get<UdpHeader>(joined(*segmenter->next()), kIp + 20).checksum, 0xffff);
+}
+
 TEST(IpoibSegmentation, HeadersThatDisagreeAreRefused) {
   const Flow flow;
   const TestBytes message = encapsulated(flow, make_packet(flow, 3000, true));
