@@ -69,11 +69,8 @@ bool send_request(int socket, const std::vector<std::byte>& bytes, const Fd& fil
 }
 
 Exit exit_of(Status status) {
-  switch (status) {
-    case Status::NotFound: return Exit::NotFound;
-    case Status::DeviceBusy: return Exit::Busy;
-    default: return Exit::Failed;
-  }
+  if (status == Status::NotFound) return Exit::NotFound;
+  return status == Status::DeviceBusy ? Exit::Busy : Exit::Failed;
 }
 
 // Returns nothing if it has ended without an answer.
