@@ -163,7 +163,9 @@ void enter_network(const NetReply& reply) {
   check(os::net::join_user_namespace(reply.first.get()));
   check(os::net::join_network_namespace(reply.second.get()));
   // Of root all programs have them anyway.
-  if (::geteuid() != 0) check(os::net::keep_capabilities());
+  if (::geteuid() == 0) return;
+  check(os::net::keep_capabilities());
+  (void)os::net::ignore_rights_of_files();
 }
 
 }  // namespace ib::softib
