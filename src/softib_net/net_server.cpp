@@ -17,7 +17,7 @@
 namespace ib::softib_net {
 namespace {
 
-constexpr std::chrono::seconds kFirstRequest{10};
+constexpr std::chrono::seconds kFirstRequest{3};
 constexpr std::size_t kMostClients = 60'000;
 
 platform::NativeHandle file_of(std::string_view text) {

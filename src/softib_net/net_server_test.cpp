@@ -11,10 +11,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -174,12 +173,7 @@ std::string inside(const Answer& answer, const std::function<std::string()>& bod
 }
 
 std::string state_of_ib0() {
-  if (os::net::index_of("ib0") == 0) return "absent";
-  const auto socket = os::own_descriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "ib0");
-  if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return "no flags";
-  return (request.ifr_flags & IFF_RUNNING) != 0 ? "carrier" : "no carrier";
+  return os::net::state_of_interface("ib0");
 }
 
 TEST_F(NetServerTest, ProgramsOfANodeShareItsNetworkWhichEndsWithTheLast) {

@@ -6,10 +6,16 @@
 #include "linux/net/namespaces.h"
 #include "linux/process/client_handle.h"
 
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -46,6 +52,17 @@ inline std::string in_network_namespace(const std::function<std::string()>& body
     if (const Refusal refusal = enter_new_network_namespace()) return explain(refusal);
     return body();
   });
+}
+
+// "absent", "carrier" or "no carrier", as it is now: IFF_RUNNING may come a second later.
+inline std::string state_of_interface(const char* name) {
+  const auto socket = own_descriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ethtool_value link{ETHTOOL_GLINK, 0};
+  ifreq request{};
+  std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
+  request.ifr_data = reinterpret_cast<char*>(&link);
+  if (::ioctl(socket.get(), SIOCETHTOOL, &request) != 0) return "absent";
+  return link.data != 0 ? "carrier" : "no carrier";
 }
 
 }  // namespace ib::os::net

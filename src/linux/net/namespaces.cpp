@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <linux/capability.h>
+#include <linux/mount.h>
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -116,6 +117,13 @@ Refusal keep_capabilities() {
       return {Step::Capabilities, errno};
   }
   return {};
+}
+
+bool ignore_rights_of_files() {
+  if (::unshare(CLONE_NEWNS) != 0) return false;
+  mount_attr change{};
+  change.attr_set = MOUNT_ATTR_NOSUID;
+  return ::syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &change, sizeof change) == 0;
 }
 
 NamespaceId namespace_id(int descriptor) {

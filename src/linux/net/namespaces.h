@@ -36,6 +36,12 @@ Refusal join_network_namespace(int network_namespace);
 // Programs that this process executes have all its capabilities, whatever user they run as.
 Refusal keep_capabilities();
 
+// From here on files give this process and its programs no rights (set-user-ID, capabilities of
+// files, such as those of ping): the kernel would take the ambient ones away for them, and the
+// loader LD_PRELOAD. In a mount namespace of its own, which has the mounts of the old one. Returns
+// false if that cannot be had.
+bool ignore_rights_of_files();
+
 // Which namespace a descriptor means.
 struct NamespaceId {
   std::uint64_t device = 0;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 
 #include <array>
 #include <cerrno>
@@ -70,6 +71,16 @@ TEST(Namespaces, CapabilitiesAreKeptForProgramsOfAnyUser) {
               constexpr int kNetAdmin = 12;
               const int kept = ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, kNetAdmin, 0, 0);
               return kept == 1 ? "" : "not ambient";
+            }),
+            "");
+}
+
+TEST(Namespaces, FilesGiveNoRights) {
+  IB_NEED_NETWORK_NAMESPACES();
+  EXPECT_EQ(in_network_namespace([]() -> std::string {
+              if (!ignore_rights_of_files()) return "";  // Linux before 5.12
+              struct statvfs root {};
+              return ::statvfs("/", &root) == 0 && (root.f_flag & ST_NOSUID) != 0 ? "" : "suid";
             }),
             "");
 }

@@ -69,11 +69,8 @@ bool send_request(int socket, const std::vector<std::byte>& bytes, const Fd& fil
 }
 
 Exit exit_of(Status status) {
-  switch (status) {
-    case Status::NotFound: return Exit::NotFound;
-    case Status::DeviceBusy: return Exit::Busy;
-    default: return Exit::Failed;
-  }
+  if (status == Status::NotFound) return Exit::NotFound;
+  return status == Status::DeviceBusy ? Exit::Busy : Exit::Failed;
 }
 
 // Returns nothing if it has ended without an answer.
@@ -166,7 +163,9 @@ void enter_network(const NetReply& reply) {
   check(os::net::join_user_namespace(reply.first.get()));
   check(os::net::join_network_namespace(reply.second.get()));
   // Of root all programs have them anyway.
-  if (::geteuid() != 0) check(os::net::keep_capabilities());
+  if (::geteuid() == 0) return;
+  check(os::net::keep_capabilities());
+  (void)os::net::ignore_rights_of_files();
 }
 
 }  // namespace ib::softib
