@@ -16,7 +16,7 @@ struct DatagramWay {
   WayEntry* entry = nullptr;   // counts them; nullptr: no switch is on it
   std::uint32_t most = verbs::mtu_bytes(verbs::Mtu::B4096);  // payload of a packet
 
-  // What becomes of one packet with so much payload.
+  // The same for one packet with so much payload.
   Outcome outcome_of(std::uint32_t bytes) const {
     if (!outcome.is_done() || bytes <= most) return outcome;
     return Outcome::dropped(Cause::WayMtu, std::uint64_t{bytes} << 32 | most);

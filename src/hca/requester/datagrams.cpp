@@ -207,15 +207,15 @@ Outcome too_long(std::uint32_t bytes) {
   return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
 }
 
-// Whether a datagram may be that long for all that its sender knows.
+// Whether a datagram may be that long, whoever gets it.
 bool may_be_sent(const Attempt& a, const PortEntry& from, std::uint32_t bytes) {
   if (bytes <= mtu_of(from)) return true;
   return a.config.takes_large && a.wqe.remote_qpn != kMulticastQpn &&
          bytes <= verbs::limits::kMaxLargeDatagram;
 }
 
-// The same once it is known who gets it. A queue pair that is not there does not tell what it
-// takes: packets to it are sent and dropped, whatever their number.
+// The same for this receiver. A queue pair that is not there does not tell what it takes: packets to
+// it are sent and dropped, whatever their number.
 Outcome check_length(Attempt& a, const QpEntry* target, const PortEntry& from,
                      const DatagramWay& way, std::uint32_t bytes) {
   if (a.config.takes_large && (target == nullptr || takes_large(*target))) return Outcome::done();

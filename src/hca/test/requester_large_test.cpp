@@ -164,7 +164,7 @@ TEST(LargeDatagram, ThatItsReceiverDropsHasComeToItsPort) {
   EXPECT_EQ(b.theirs[0], kUntouched);
 }
 
-// What stands in device memory about this queue pair decides nothing.
+// Device memory does not decide about what its own queue pair may send.
 TEST(LargeDatagram, AForgedFlagOfTheSenderIsNotBelieved) {
   LargeBench b({false, true});
   b.own->id.takes_large = 1;

@@ -171,7 +171,7 @@ TEST_P(LargeDatagram, WhatDoesNotFitIsLost) {
   EXPECT_EQ(b->cq().one(WcStatus::Success).wr_id, 5u) << "the receive is still there";
 }
 
-// Its sender cannot know that its peer has gone, so it is not at fault.
+// Its sender cannot see in time that its peer goes, so it is not at fault.
 TEST_P(LargeDatagram, ToAQueuePairThatHasGoneItIsLost) {
   const Qp gone = new_large(*b);
   EXPECT_TRUE(may_send_large(qa, gone.qpn));
