@@ -214,8 +214,8 @@ bool may_be_sent(const Attempt& a, const PortEntry& from, std::uint32_t bytes) {
          bytes <= verbs::limits::kMaxLargeDatagram;
 }
 
-// The same for this receiver. A queue pair that is not there does not tell what it takes: packets to
-// it are sent and dropped, whatever their number.
+// The same for this receiver. A queue pair that is not there does not tell what it takes: packets
+// to it are sent and dropped, whatever their number.
 Outcome check_length(Attempt& a, const QpEntry* target, const PortEntry& from,
                      const DatagramWay& way, std::uint32_t bytes) {
   if (a.config.takes_large && (target == nullptr || takes_large(*target))) return Outcome::done();
