@@ -377,18 +377,10 @@ void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp, io:
 }
 
 void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp) {
-  make_from(*xrcd.ca, Code::CreateQp,
-            {verbs::QpType::XrcRecv,
-             control::kNoIndex,
-             control::kNoIndex,
-             control::kNoIndex,
-             control::kNoIndex,
-             xrcd.handle,
-             {},
-             0,
-             0,
-             0},
-            qp, std::move(irp));
+  control::CreateQpIn in;
+  in.type = verbs::QpType::XrcRecv;
+  in.xrcd = xrcd.handle;
+  make_from(*xrcd.ca, Code::CreateQp, in, qp, std::move(irp));
 }
 
 void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {

@@ -230,7 +230,7 @@ struct QpEntry {
     Shared64 bytes;         // payload
     Shared64 sends;         // of the messages; others are writes, or have answers
     Shared64 more_packets;  // after the first of each message
-    // Padding and immediate data; of a datagram all that is not its payload.
+    // Padding and immediate data; of a datagram all that is not payload.
     Shared64 more_bytes;
     Shared64 multicast;                         // of the messages
     SharedEnum<verbs::control::Cause> blocked;  // while the head request waits; for `softib status`
