@@ -3,6 +3,7 @@
 
 #include "hca/requester/grh.h"
 #include "ipoib/offload_word.h"
+#include "verbs/ip_trouble.h"
 
 #include <algorithm>
 
@@ -114,6 +115,26 @@ bool DatagramEnd::send(Transmitter& transmitter, const AddressVector& to, Qpn qp
   request_.remote_qpn = static_cast<std::uint32_t>(qpn);
   request_.remote_qkey = static_cast<std::uint32_t>(qkey);
   return transmitter.post(*queue_pair_, request_, message);
+}
+
+void DatagramEnd::tell(const Report& report) {
+  using user::control::IpTrouble;
+  static_assert(static_cast<std::uint32_t>(Trouble::ConnectionLost) ==
+                user::control::kIpTroubleCount);
+  if (report.trouble == Trouble::None) return;
+  const auto half = [&report](std::size_t first) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < 8; ++i) value = value << 8 | report.gid.bytes[first + i];
+    return value;
+  };
+  user::control::TraceErrorIn error;
+  error.qp_index = queue_pair_->index();
+  error.cause = static_cast<user::control::Cause>(static_cast<std::uint32_t>(report.trouble) - 1 +
+                                                  user::control::kFirstIpTrouble);
+  error.detail = static_cast<std::uint32_t>(report.status);
+  error.address = half(0);
+  error.wr_id = half(8);
+  queue_pair_->tell(error);
 }
 
 std::span<std::byte> DatagramEnd::buffer(std::uint64_t wr_id) const {

@@ -44,6 +44,9 @@ class DatagramEnd {
   bool send(Transmitter& transmitter, const AddressVector& to, Qpn qpn, Qkey qkey,
             const Outgoing& message);
 
+  // To the trace of softibd.
+  void tell(const Report& report);
+
   struct Received {
     DatagramSource source;
     Message message;

@@ -88,11 +88,16 @@ void PortInterface::disconnect(ConnectionId id) {
 }
 
 void PortInterface::report(const Report& report) {
+  // Most groups that the kernel sends to have no member anywhere: neighbours that have no
+  // interest, no trouble.
+  const bool is_group = report.gid.is_multicast();
+  if (is_group && report.status == Status::NotFound) return;
   const std::string where = report.gid == Gid{} ? "the port" : text_of(report.gid);
   if (report.trouble == Trouble::None) return log(where + ": reachable again");
   std::string line = fmt::format("{}: {}", where, trouble_text(report.trouble));
   if (report.status != Status::Ok) line += fmt::format(" ({})", status_text(report.status));
   log(line);
+  datagrams_->tell(report);
 }
 
 void PortInterface::on_subnet_open(const user::ServiceEnd& end) {

@@ -22,6 +22,7 @@ constexpr std::uint32_t kFramesPerTurn = 64;
 constexpr std::uint32_t kCompletionsPerTurn = 128;
 constexpr std::uint32_t kBatch = 16;
 constexpr Duration kReopenAfter = std::chrono::seconds(1);
+constexpr Duration kLogAgainAfter = std::chrono::seconds(60);
 constexpr std::uint32_t kDatagramMtu = 2044;
 constexpr std::uint32_t kSendCompletions = Transmitter::kRequests + 64;
 // Of both kinds of receives, and those that the flush of queue pairs brings.
@@ -262,8 +263,12 @@ void PortInterface::on_failed_completion(const user::Completion& completion) {
 void PortInterface::recover() {
   broken_ = false;
   started_ = datagrams_->start(port_.pkey_index, *transmitter_) == Status::Ok;
-  log(started_ ? std::string("the datagram queue pair was in error and is started again")
-               : "the datagram queue pair is in error: " + user::last_reason());
+  if (!started_) return log("the datagram queue pair is in error: " + user::last_reason());
+  ++recoveries_;
+  if (recovery_logged_ && now_ < *recovery_logged_ + kLogAgainAfter) return;
+  recovery_logged_ = now_;
+  log(fmt::format("the datagram queue pair was in error and was started again ({} in all)",
+                  recoveries_));
 }
 
 void PortInterface::on_time() {

@@ -150,6 +150,8 @@ class PortInterface final : private Host,
   PortReading port_;
   std::optional<Instant> reopen_;  // the services, which could not be opened
   LinkState link_;  // as the engine wants it
+  std::uint32_t recoveries_ = 0;  // of the datagram queue pair
+  std::optional<Instant> recovery_logged_;
   std::uint32_t mtu_ = 0;
   bool frames_wait_ = false;  // of the kernel
   bool started_ = false;      // the datagram queue pair
