@@ -2,6 +2,7 @@
 // Posting, polling, and what becomes of work requests that wait or are flushed.
 #include "al/poster.h"
 #include "al/verbs.h"
+#include "hca/layout/large_datagrams.h"
 #include "hca/poster/own_queue_pair_flow.h"
 
 namespace ib::al {
@@ -75,6 +76,11 @@ Status post_send(Qp& qp, const hca::SendWqe& wqe) {
   if (!qp.exists() || qp.own.sends() == nullptr) return Status::InvalidParameter;
   Owner owner{qp, {}};
   return qp.own.post(owner, wqe);
+}
+
+bool may_send_large(const Qp& qp, const verbs::AddressVector& av, std::uint32_t qpn) {
+  if (!qp.exists() || (qp.in.flags & control::qp_flag::kTakesLarge) == 0) return false;
+  return hca::takes_large(qp.ca->al().system().arena, qp.own.entry().id.port, av, qpn);
 }
 
 Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge) {

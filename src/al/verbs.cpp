@@ -340,6 +340,15 @@ void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps, Cq& send
 }
 
 // NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
+void create_large_qp(Pd& pd, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq, Qp& qp,
+                     io::IrpRef irp) {
+  make_from(*pd.ca, Code::CreateQp,
+            {verbs::QpType::Ud, pd.handle, send_cq.handle, recv_cq.handle, control::kNoIndex,
+             control::kNoIndex, caps, control::qp_flag::kTakesLarge, 0, 0},
+            qp, std::move(irp));
+}
+
+// NOLINTNEXTLINE(readability-function-size): an argument for each object that it uses
 void create_special_qp(Pd& pd, verbs::QpType type, std::uint32_t port, const control::QpCaps& caps,
                        Cq& send_cq, Cq& recv_cq, Qp& qp, io::IrpRef irp) {
   if (!verbs::is_special(type)) {
@@ -368,18 +377,10 @@ void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp, io:
 }
 
 void create_xrc_recv_qp(Xrcd& xrcd, Qp& qp, io::IrpRef irp) {
-  make_from(*xrcd.ca, Code::CreateQp,
-            {verbs::QpType::XrcRecv,
-             control::kNoIndex,
-             control::kNoIndex,
-             control::kNoIndex,
-             control::kNoIndex,
-             xrcd.handle,
-             {},
-             0,
-             0,
-             0},
-            qp, std::move(irp));
+  control::CreateQpIn in;
+  in.type = verbs::QpType::XrcRecv;
+  in.xrcd = xrcd.handle;
+  make_from(*xrcd.ca, Code::CreateQp, in, qp, std::move(irp));
 }
 
 void modify_mr(Region& region, const RegionChange& to, io::IrpRef irp) {

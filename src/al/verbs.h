@@ -164,6 +164,9 @@ IB_DRIVER_API void create_qp(Pd& pd, verbs::QpType type, const control::QpCaps& 
 // The same, receiving from a shared queue. InvalidParameter: UC has none.
 IB_DRIVER_API void create_srq_qp(Pd& pd, verbs::QpType type, const control::QpCaps& caps,
                                  Cq& send_cq, Cq& recv_cq, Srq& srq, Qp& qp, io::IrpRef irp);
+// UD, with control::qp_flag::kTakesLarge: see may_send_large().
+IB_DRIVER_API void create_large_qp(Pd& pd, const control::QpCaps& caps, Cq& send_cq, Cq& recv_cq,
+                                   Qp& qp, io::IrpRef irp);
 IB_DRIVER_API void create_xrc_send_qp(Pd& pd, const control::QpCaps& caps, Cq& cq, Qp& qp,
                                       io::IrpRef irp);
 // Its peer names with each message the shared queue of the domain that gets it.
@@ -212,6 +215,10 @@ IB_DRIVER_API void destroy(Xrcd& xrcd, io::IrpRef irp);
 
 // InvalidParameter, InvalidState, LimitExceeded (queue full); what fails later completes in error.
 IB_DRIVER_API Status post_send(Qp& qp, const hca::SendWqe& wqe);
+// Of one that create_large_qp() has made: whether a datagram to `qpn` at `av` may be longer than a
+// packet, up to verbs::limits::kMaxLargeDatagram (hca/layout/large_datagrams.h). A few loads, for
+// each send.
+IB_DRIVER_API bool may_send_large(const Qp& qp, const verbs::AddressVector& av, std::uint32_t qpn);
 IB_DRIVER_API Status post_recv(Qp& qp, std::uint64_t wr_id, std::span<const hca::Sge> sge);
 IB_DRIVER_API Status post_recv(Srq& srq, std::uint64_t wr_id, std::span<const hca::Sge> sge);
 // Posts a bind of `window` to [address, address + length) of `region`; length 0 unbinds it. On

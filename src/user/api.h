@@ -45,6 +45,7 @@ class EventSink {
 struct ProcessOptions {
   std::string node;     // empty: the fabric's first
   std::string program;  // for people
+  bool ca_events = false;  // also CaAdded and CaRemoved, of the HCAs of the node
 };
 
 class ProtectionDomain {
@@ -196,7 +197,7 @@ struct QpOptions {
   control::QpCaps caps;
   bool signal_all = false;
   bool single_threaded = false;  // the application promises it (thread domain)
-  std::uint32_t flags = 0;
+  std::uint32_t flags = 0;       // control::qp_flag
   std::uint64_t cookie = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "user/queue_pair.h"
 
+#include "hca/layout/large_datagrams.h"
 #include "user/hca.h"
 
 #include <mutex>
@@ -27,6 +28,7 @@ QueuePair::QueuePair(Hca& hca, Process& process, const QpOptions& options, std::
       handle_(handle),
       cookie_(options.cookie),
       caps_(out.caps),
+      takes_large_((options.flags & control::qp_flag::kTakesLarge) != 0),
       queues_(process, options, out),
       changes_(hca, handle, queues_) {}
 
@@ -53,6 +55,12 @@ Status QueuePair::attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
 
 Status QueuePair::detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid) {
   return hca_.command(Code::DetachMcast, control::McastIn{handle_, mlid, 0, mgid});
+}
+
+bool QueuePair::may_send_large(const verbs::AddressVector& av, std::uint32_t qpn) const {
+  if (!takes_large_) return false;
+  const hca::Arena& arena = process_.arena();
+  return hca::takes_large(arena, arena.qp(index())->id.port, av, qpn);
 }
 
 void QueuePair::tell(const control::TraceErrorIn& error) {

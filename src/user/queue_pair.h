@@ -39,6 +39,10 @@ class QueuePair {
   Result<control::QueryQpOut> query();
   Status attach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
   Status detach_mcast(const verbs::Gid& mgid, std::uint16_t mlid);
+  // Of one with control::qp_flag::kTakesLarge: whether a datagram to `qpn` at `av` may be longer
+  // than a packet, up to verbs::limits::kMaxLargeDatagram (hca/layout/large_datagrams.h). A few
+  // loads, for each send; thread safe.
+  bool may_send_large(const verbs::AddressVector& av, std::uint32_t qpn) const;
   Status destroy();
   // To the trace of softibd.
   void tell(const control::TraceErrorIn& error);
@@ -52,6 +56,7 @@ class QueuePair {
   std::uint32_t handle_;
   std::uint64_t cookie_;
   control::QpCaps caps_;
+  bool takes_large_;
   WorkQueues queues_;
   QpChanges changes_;
 };

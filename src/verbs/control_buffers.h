@@ -395,6 +395,13 @@ struct QpCaps {
   std::uint32_t max_inline = 0;
   std::uint32_t reserved = 0;
 };
+namespace qp_flag {
+inline constexpr std::uint32_t kBlockLoopback = 1;  // multicast: not to itself
+// UD: sends to others with this flag, and takes from them, datagrams of several packets, up to
+// limits::kMaxLargeDatagram (docs/design/0032). Not in the ABI of libibverbs.
+inline constexpr std::uint32_t kTakesLarge = 2;
+inline constexpr std::uint32_t kAll = kBlockLoopback | kTakesLarge;
+}  // namespace qp_flag
 struct CreateQpIn {
   QpType type = QpType::Rc;
   std::uint32_t pd = 0;
@@ -403,7 +410,7 @@ struct CreateQpIn {
   std::uint32_t srq = kNoIndex;
   std::uint32_t xrcd = kNoIndex;
   QpCaps caps;
-  std::uint32_t flags = 0;  // 1: block self multicast loopback
+  std::uint32_t flags = 0;  // qp_flag
   std::uint32_t port = 0;   // Smi, Gsi: whose
   std::uint64_t cookie = 0;
 };

@@ -30,9 +30,12 @@ inline constexpr std::uint32_t kMaxMcastGroups = 4096;
 inline constexpr std::uint32_t kMaxMcastAttachPerGroup = 4096;
 inline constexpr std::uint32_t kMaxMcastAttach = 4096;  // in all
 inline constexpr std::uint64_t kMaxMrSize = 1ull << 47;
-inline constexpr std::uint32_t kMaxRanges = 256;                   // of a physical registration
-inline constexpr std::uint32_t kMaxPkeys = 32;                     // of a port
-inline constexpr std::uint32_t kMaxMessage = 1u << 31;             // [IBA1 9.7.2]
+inline constexpr std::uint32_t kMaxRanges = 256;        // of a physical registration
+inline constexpr std::uint32_t kMaxPkeys = 32;          // of a port
+inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // [IBA1 9.7.2]
+// Payload of a datagram between queue pairs with control::qp_flag::kTakesLarge: the longest IP
+// packet and the headers of a tunnel.
+inline constexpr std::uint32_t kMaxLargeDatagram = (64u << 10) + 128;
 inline constexpr std::uint64_t kPageSizes = ~std::uint64_t{4095};  // every power of two from 4 KiB
 inline constexpr std::uint32_t kGidTableLength = 16;               // of a port
 inline constexpr std::uint32_t kLocalAckDelay = 0;

@@ -45,11 +45,15 @@ constexpr std::uint64_t packet_base(LinkLayer layer, bool is_global, const Gid& 
   return kEthernet + (is_ipv4(to) ? kIpv4 : kIpv6) + kUdp + kBth + kIcrc;
 }
 
+// Bytes that each packet of a datagram to this address has besides payload and immediate data.
+constexpr std::uint64_t datagram_base(LinkLayer layer, const AddressVector& av) {
+  return packet_base(layer, av.is_global != 0, av.dgid) + kDeth;
+}
+
 // A datagram with so much payload.
 constexpr std::uint64_t datagram(LinkLayer layer, const AddressVector& av, std::uint64_t bytes,
                                  bool immediate) {
-  return packet_base(layer, av.is_global != 0, av.dgid) + kDeth + (immediate ? kImmediate : 0) +
-         bytes + padding(bytes);
+  return datagram_base(layer, av) + (immediate ? kImmediate : 0) + bytes + padding(bytes);
 }
 
 }  // namespace ib::verbs::wire

@@ -125,6 +125,7 @@ Reply Engine::run(Command command, Message in) {
     case Command::QueryQp:
     case Command::QpState:
     case Command::PostReceive:
+    case Command::MaySendLarge:
     case Command::AttachGroup:
     case Command::DetachGroup: return queue_pair(command, in);
     case Command::PostSend: return post_send(in);
@@ -374,6 +375,12 @@ Reply Engine::queue_pair(Command command, Message& in) {
     const auto wr_id = in.take<std::uint64_t>();
     const auto sge = in.take_all<user::Sge>();
     return answer(qp->queues().post_recv(wr_id, sge));
+  }
+  if (command == Command::MaySendLarge) {
+    const auto* to = find(addresses_, in.take<std::uint32_t>());
+    if (to == nullptr) return answer(Status::NotFound);
+    reply.out.put(qp->may_send_large(to->av(), in.take<std::uint32_t>()));
+    return reply;
   }
   const auto mgid = in.take<verbs::Gid>();
   const auto mlid = in.take<std::uint16_t>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "fabric.h"
 
+#include "base/buffers.h"
 #include "fabric/topology/node_names.h"
 #include "linux/client/client_channel.h"
 #include "setup/toml_topology.h"
@@ -15,7 +16,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <thread>
+#include <vector>
 
 namespace ib::conformance {
 namespace {
@@ -125,18 +128,40 @@ std::string TestFabric::wait_until_empty() {
   return conformance::wait_until_empty(socket());
 }
 
-std::string status_of(const std::string& socket) {
+namespace {
+
+std::string text_of(const std::string& socket, verbs::control::Code code,
+                    std::span<const std::byte> in) {
   std::string reason;
   auto channel = os::connect_channel(socket, reason);
   if (!channel) return {};
+  const std::size_t room =
+      code == verbs::control::Code::ViewOpen ? sizeof(verbs::control::ViewStatOut) : 0;
+  std::vector<std::byte> out(room);
   const platform::ControlReply reply =
-      (*channel)->call(static_cast<std::uint32_t>(verbs::control::Code::Status), 0, {}, {});
+      (*channel)->call(static_cast<std::uint32_t>(code), 0, in, out);
   struct stat file {};
   if (reply.status != Status::Ok || ::fstat(reply.handles[0].get(), &file) != 0) return {};
   std::string text(static_cast<std::size_t>(file.st_size), '\0');
   const ssize_t got = ::pread(reply.handles[0].get(), text.data(), text.size(), 0);
   text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
   return text;
+}
+
+}  // namespace
+
+std::string status_of(const std::string& socket) {
+  return text_of(socket, verbs::control::Code::Status, {});
+}
+
+std::uint64_t port_counter(const std::string& socket, const std::string& node,
+                           const std::string& name) {
+  verbs::control::ViewIn in;
+  const std::string path = "/sys/class/infiniband/softib0/ports/1/counters/" + name;
+  node.copy(in.node.data(), in.node.size() - 1);
+  path.copy(in.path.data(), in.path.size() - 1);
+  const std::string text = text_of(socket, verbs::control::Code::ViewOpen, bytes_of(in));
+  return text.empty() ? 0 : std::stoull(text);
 }
 
 std::string living_objects(const std::string& status_json) {

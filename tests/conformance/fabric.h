@@ -52,5 +52,8 @@ std::string status_of(const std::string& socket);
 // Returns the objects that are alive according to the status; empty if none.
 std::string living_objects(const std::string& status_json);
 std::string wait_until_empty(const std::string& socket);
+// The content of a counter of a node's first port, as programs find it in /sys; 0 if there is none.
+std::uint64_t port_counter(const std::string& socket, const std::string& node,
+                           const std::string& name);
 
 }  // namespace ib::conformance

@@ -223,6 +223,58 @@ TEST_P(KernelClientTest, OutlivesAProgramThatIsKilled) {
   end();
 }
 
+// A driver sends to a program what neither could as one packet.
+TEST_P(KernelClientTest, SendsAndReceivesLargeDatagrams) {
+  make(QpType::Ud);
+  gone(kq);
+  must([&](io::IrpRef irp) {
+    al::create_large_qp(pd, {16, 16, 2, 2, 64, 0}, cq, cq, kq, std::move(irp));
+  });
+  QpSpec spec{QpType::Ud};
+  spec.flags = control::qp_flag::kTakesLarge;
+  qb = b->new_qp(spec);
+  const Connection with;
+  must([&](io::IrpRef irp) {
+    al::modify_qp(kq, required(QpType::Ud, QpState::Reset, QpState::Init), init_attributes(with),
+                  std::move(irp));
+  });
+  control::QpAttr ready;
+  ready.state = QpState::Rtr;
+  ASSERT_EQ(modify(QpType::Ud, QpState::Init, ready), Status::Ok) << reason;
+  ready.state = QpState::Rts;
+  ASSERT_EQ(modify(QpType::Ud, QpState::Rtr, ready), Status::Ok) << reason;
+  to_init(qb, QpType::Ud, with);
+  to_rtr(qb, QpType::Ud, qb, with);
+  to_rts(qb, QpType::Ud, with);
+  const Region mb = b->region(8192);
+  qb.receive(1, {mb.all()});
+  hca::SendWqe wqe;
+  const Sge sge = piece(0, 8000);
+  wqe.wr_id = 11;
+  wqe.flags = send_flag::kSignaled;
+  wqe.sge = &sge;
+  wqe.num_sge = 1;
+  wqe.av = qb.side->path_to(*b);
+  wqe.remote_qpn = qb.qpn;
+  wqe.remote_qkey = with.qkey;
+  on_loop([&] {
+    EXPECT_TRUE(al::may_send_large(kq, wqe.av, qb.qpn));
+    EXPECT_FALSE(al::may_send_large(kq, wqe.av, kq.made.qpn ^ 0x800000u));
+    EXPECT_EQ(al::post_send(kq, wqe), Status::Ok);
+  });
+  EXPECT_EQ(one(cq).status, WcStatus::Success);
+  EXPECT_EQ(b->cq().one(WcStatus::Success).byte_len, 8040u);
+  // And back.
+  EXPECT_EQ(receive(12, piece(0, 8192)), Status::Ok);
+  Work back = send_work(2, {mb.sge(0, 8100)});
+  back.address = b->new_address(b->path_to(*a));
+  back.remote_qpn = kq.made.qpn;
+  back.remote_qkey = with.qkey;
+  qb.send(back);
+  EXPECT_EQ(one(cq).byte_len, 8140u);
+  end();
+}
+
 TEST_P(KernelClientTest, SendsAndReceivesDatagrams) {
   make(QpType::Ud);
   QpSpec spec;

@@ -150,6 +150,7 @@ struct Qp : Object {
   std::uint32_t qpn = 0;
   std::uint32_t generation = 0;
   verbs::QpType type = verbs::QpType::Rc;
+  bool takes_large = false;       // control::qp_flag::kTakesLarge
   std::uint8_t special_port = 0;  // Smi, Gsi: whose queue pair 0 or 1 it is
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;

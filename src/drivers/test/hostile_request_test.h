@@ -170,6 +170,7 @@ inline std::vector<std::byte> sensible_qp(const Choice& choose) {
   out.type = choose.in.one_of({QpType::Rc, QpType::Rc, QpType::Ud, QpType::Uc, QpType::XrcSend,
                                QpType::XrcRecv, QpType::XrcRecv});
   const bool uses_srq = choose.in.byte() < 100;
+  if (out.type == QpType::Ud && uses_srq) out.flags = control::qp_flag::kTakesLarge;
   if (out.type == QpType::XrcRecv) {
     out.xrcd = choose.handle(Kind::Xrcd);
     return bytes_of(out);

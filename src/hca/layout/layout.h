@@ -37,7 +37,7 @@ template <class E>
 using SharedEnum = std::atomic<E>;
 
 inline constexpr std::uint64_t kArenaMagic = 0x31626974666f7373ull;
-inline constexpr std::uint32_t kLayoutVersion = 14;
+inline constexpr std::uint32_t kLayoutVersion = 15;
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 inline constexpr std::size_t kLine = 64;
 
@@ -174,6 +174,7 @@ struct QpEntry {
     Relaxed<std::uint16_t> pkey;
     Relaxed<std::uint8_t> min_rnr_timer;
     Relaxed<std::uint8_t> max_dest_rd_atomic;
+    Relaxed<std::uint8_t> takes_large;  // 1: UD with control::qp_flag::kTakesLarge
     std::uint32_t generation = 0;
   } id;
   // Line 1 (poster): the responder's progress. RC/UC/XRC: only the connected requester writes it
@@ -229,7 +230,7 @@ struct QpEntry {
     Shared64 bytes;         // payload
     Shared64 sends;         // of the messages; others are writes, or have answers
     Shared64 more_packets;  // after the first of each message
-    // Padding and immediate data; of a datagram all that is not its payload.
+    // Padding and immediate data; of a datagram all that is not payload.
     Shared64 more_bytes;
     Shared64 multicast;                         // of the messages
     SharedEnum<verbs::control::Cause> blocked;  // while the head request waits; for `softib status`

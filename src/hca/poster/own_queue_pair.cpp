@@ -12,8 +12,6 @@ using verbs::QpType;
 
 namespace {
 
-constexpr std::uint32_t kBlockLoopback = 1;  // control::CreateQpIn::flags
-
 std::uint32_t index_or_none(std::uint32_t handle) {
   return handle != control::kNoIndex ? control::index_of(handle) : kNone;
 }
@@ -28,7 +26,8 @@ RequesterConfig config_of(std::uint32_t index, const control::CreateQpIn& in,
   config.max_wr = made.caps.max_send_wr;
   config.max_sge = made.caps.max_send_sge;
   config.max_inline = made.caps.max_inline;
-  config.block_loopback = (in.flags & kBlockLoopback) != 0;
+  config.block_loopback = (in.flags & control::qp_flag::kBlockLoopback) != 0;
+  config.takes_large = (in.flags & control::qp_flag::kTakesLarge) != 0;
   return config;
 }
 

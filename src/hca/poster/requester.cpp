@@ -133,16 +133,11 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   own_.requester.blocked.store(Cause::None, std::memory_order_relaxed);
   if (result.kind != Outcome::Kind::Fail) {
     responder_.forget_receive();
-    // Here, since a message that waits is tried several times.
-    if (verbs::is_datagram(config_.type) && transfer_.way != nullptr) {
-      const auto bytes = static_cast<std::uint32_t>(payload_of(wqe));  // of one packet
-      count_on_way(plane_.arena(), own_, wqe, bytes, *transfer_.way);
-    }
     const bool dropped = result.kind == Outcome::Kind::Dropped;
-    if (dropped) {
-      reports_.dropped(wqe, result, peer_number(wqe));
+    if (dropped) reports_.dropped(wqe, result, peer_number(wqe));
+    if (verbs::is_datagram(config_.type)) {
       const bool has_come = !verbs::control::is_of_way(result.cause);
-      if (has_come && verbs::is_datagram(config_.type)) count_dropped(plane_.arena(), own_, wqe);
+      count_packets(wqe, dropped && has_come);
     }
     if (!queue_.end_of_head()) {
       const std::uint64_t bytes = dropped ? payload_of(wqe) : result.byte_len;
@@ -157,6 +152,18 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
   reports_.failed(wqe, told, peer_number(wqe));
   queue_.complete(wqe, position, result.status, result.cause, 0);
   enter_error(result.cause, result.detail);
+}
+
+// The packets of a datagram besides its first at this end, and all of them where they have passed.
+// Here, since a message that waits is tried several times. `dropped`: at the port of its receiver.
+void Requester::count_packets(const SendWqe& wqe, bool dropped) {
+  const Arena& arena = plane_.arena();
+  const std::uint32_t more = transfer_.more_packets;
+  if (more != 0) count_more_of_datagram(arena, own_, wqe, more);
+  if (transfer_.way == nullptr && !dropped) return;
+  const DatagramSize size{static_cast<std::uint32_t>(payload_of(wqe)), more};
+  if (transfer_.way != nullptr) count_on_way(arena, own_, wqe, size, *transfer_.way);
+  if (dropped) count_dropped(arena, own_, wqe, size);
 }
 
 // Send errors stop a UC or UD queue in SQE and break the others [IBA1 10.3.1, 10.10.2].

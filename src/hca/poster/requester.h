@@ -77,6 +77,7 @@ class Requester {
   bool finish_or_wait(const SendWqe& wqe, std::uint64_t position, const Outcome& outcome);
   bool may_wait(const Outcome& outcome);
   void finish(const SendWqe& wqe, std::uint64_t position, const Outcome& result);
+  void count_packets(const SendWqe& wqe, bool dropped);
   void forget_head();
   void enter_error(Cause cause, std::uint64_t detail);
   void fail_head_of_a_lost_peer();

@@ -33,7 +33,7 @@ WayEntry* known_way(Attempt& a, WayKey key, WayWord& word) {
   return filled_way(arena, key, word);
 }
 
-DatagramWay look_up(Attempt& a, WayKey key, std::uint32_t bytes) {
+DatagramWay look_up(Attempt& a, WayKey key) {
   DatagramWay way;
   WayWord word;
   way.entry = known_way(a, key, word);
@@ -42,14 +42,12 @@ DatagramWay look_up(Attempt& a, WayKey key, std::uint32_t bytes) {
     return way;
   }
   way.port = word.port;
+  way.most = verbs::mtu_bytes(word.mtu);
   const unsigned level = a.wqe.av.sl & 15u;
-  const std::uint32_t most = verbs::mtu_bytes(word.mtu);
   if (word.stop != Cause::None) {
     way.outcome = Outcome::dropped(word.stop, way_detail(way.entry->end, key.lid));
   } else if ((word.levels >> level & 1) == 0) {
     way.outcome = Outcome::dropped(Cause::WayLane, way_detail(way.entry->end, key.lid));
-  } else if (bytes > most) {
-    way.outcome = Outcome::dropped(Cause::WayMtu, std::uint64_t{bytes} << 32 | most);
   }
   return way;
 }
@@ -69,7 +67,7 @@ WayKey key_of(const Attempt& a, std::uint16_t lid) {
 
 }  // namespace
 
-DatagramWay way_to_one(Attempt& a, const PortEntry& from, std::uint32_t bytes) {
+DatagramWay way_to_one(Attempt& a, const PortEntry& from) {
   const Arena& arena = a.plane.arena();
   const verbs::AddressVector& av = a.wqe.av;
   DatagramWay way;
@@ -79,7 +77,7 @@ DatagramWay way_to_one(Attempt& a, const PortEntry& from, std::uint32_t bytes) {
       const PortEntry* to = arena.port(port_with_gid(arena, av.dgid));
       if (to != nullptr) lid = to->lid;
     }
-    if (lid != 0) return look_up(a, key_of(a, lid), bytes);
+    if (lid != 0) return look_up(a, key_of(a, lid));
   } else {
     way.port = destination_of(arena, from, av);
   }
@@ -87,15 +85,14 @@ DatagramWay way_to_one(Attempt& a, const PortEntry& from, std::uint32_t bytes) {
   return way;
 }
 
-DatagramWay way_to_member(Attempt& a, const PortEntry& from, std::uint32_t member,
-                          std::uint32_t bytes) {
+DatagramWay way_to_member(Attempt& a, const PortEntry& from, std::uint32_t member) {
   DatagramWay way;
   way.port = member;
   // The own port gives it to its members itself.
   if (member == a.own.id.port || a.wqe.av.dlid == 0 || !needs_table(a, from)) return way;
   WayKey key = key_of(a, a.wqe.av.dlid);
   key.member = static_cast<std::uint16_t>(member);
-  return look_up(a, key, bytes);
+  return look_up(a, key);
 }
 
 WayEntry* way_to_group(Attempt& a, const PortEntry& from) {

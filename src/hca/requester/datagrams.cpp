@@ -3,6 +3,7 @@
 // those of queue pairs 0 and 1 [IBA1 3.9.2, 13.5].
 // A datagram that the receiver does not want is dropped without a word to the sender, but traced.
 #include "hca/layout/gid_lookup.h"
+#include "hca/layout/large_datagrams.h"
 #include "hca/layout/shm_lock.h"
 #include "hca/queues/broken_queue_pair.h"
 #include "hca/requester/attempt.h"
@@ -100,7 +101,10 @@ Outcome deliver_datagram(Attempt& a, const LocalPieces& pieces) {
     break_queue_pair(a.plane, *peer.entry, Cause::RemoteReceiveKey, std::nullopt);
   }
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
-  if (lost.is_done()) count_received(a.plane.arena(), a.own, a.wqe, bytes, *peer.entry);
+  if (lost.is_done()) {
+    const DatagramSize size{bytes, a.transfer.more_packets};
+    count_received(a.plane.arena(), a.own, a.wqe, size, *peer.entry);
+  }
   return lost;
 }
 
@@ -166,7 +170,8 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   const std::uint32_t self = a.own.id.qpn.load(std::memory_order_relaxed);
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   PortsReached reached;
-  if (WayEntry* const way = way_to_group(a, from)) count_on_way(arena, a.own, a.wqe, bytes, *way);
+  if (WayEntry* const way = way_to_group(a, from))
+    count_on_way(arena, a.own, a.wqe, {bytes, 0}, *way);
   const Shared32* next = by_gid ? &arena.mcast_by_gid(mcast_chain(av.dgid))
                                 : &arena.mcast_by_lid(mcast_chain(av.dlid));
   for (std::uint32_t i = 0; i < longest; ++i) {
@@ -181,9 +186,11 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
     if (!same || (qpn == self && a.config.block_loopback)) continue;
     QpEntry* target = member_of(a, qpn, from);
     if (target == nullptr) continue;
-    const DatagramWay way = way_to_member(a, from, target->id.port, bytes);
-    if (way.outcome.is_done()) count_at_port(a, bytes, target->id.port, reached);
-    Outcome sent = way.outcome.is_done() ? check_datagram(a, bytes, *target) : way.outcome;
+    Outcome sent = way_to_member(a, from, target->id.port).outcome_of(bytes);
+    if (sent.is_done()) {
+      count_at_port(a, bytes, target->id.port, reached);
+      sent = check_datagram(a, bytes, *target);
+    }
     if (sent.is_done()) sent = send_to(a, *target, pieces);
     // A group waits for none of its members.
     if (sent.kind == Outcome::Kind::Dropped || sent.cause == Cause::NoReceive) {
@@ -192,14 +199,41 @@ void send_to_group(Attempt& a, const PortEntry& from, const LocalPieces& pieces)
   }
 }
 
-Outcome send_to_port(Attempt& a, std::uint32_t port, std::uint32_t bytes,
+std::uint32_t mtu_of(const PortEntry& port) {
+  return verbs::mtu_bytes(port.mtu.load(std::memory_order_relaxed));
+}
+
+Outcome too_long(std::uint32_t bytes) {
+  return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
+}
+
+// Whether a datagram may be that long, whoever gets it.
+bool may_be_sent(const Attempt& a, const PortEntry& from, std::uint32_t bytes) {
+  if (bytes <= mtu_of(from)) return true;
+  return a.config.takes_large && a.wqe.remote_qpn != kMulticastQpn &&
+         bytes <= verbs::limits::kMaxLargeDatagram;
+}
+
+// The same for this receiver. A queue pair that is not there does not tell what it takes: packets
+// to it are sent and dropped, whatever their number.
+Outcome check_length(Attempt& a, const QpEntry* target, const PortEntry& from,
+                     const DatagramWay& way, std::uint32_t bytes) {
+  if (a.config.takes_large && (target == nullptr || takes_large(*target))) return Outcome::done();
+  a.transfer.more_packets = 0;
+  return bytes > mtu_of(from) ? too_long(bytes) : way.outcome_of(bytes);
+}
+
+Outcome send_to_port(Attempt& a, const PortEntry& from, const DatagramWay& way,
                      const LocalPieces& pieces) {
-  QpEntry* target = target_of(a, port);
+  const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
+  QpEntry* target = target_of(a, way.port);
+  const Outcome length = check_length(a, target, from, way, bytes);
+  if (!length.is_done()) return length;
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
-  const Outcome way = a.peers.check_port(target->id.port);
-  if (way.cause == Cause::HcaAsleep) {
+  const Outcome port = a.peers.check_port(target->id.port);
+  if (port.cause == Cause::HcaAsleep) {
     // MADs to other ports are behind it, and a sender of MADs tries again by itself.
-    return verbs::is_special(a.config.type) ? Outcome::dropped(Cause::PortDown) : way;
+    return verbs::is_special(a.config.type) ? Outcome::dropped(Cause::PortDown) : port;
   }
   const Outcome accepted = check_datagram(a, bytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
@@ -210,11 +244,22 @@ bool comes_to_its_port(const Outcome& sent) {
   return sent.cause != Cause::WayLane && sent.cause != Cause::WayMtu;
 }
 
-Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces) {
+void describe_route_of(Attempt& a, const PortEntry& from, std::uint32_t bytes,
+                       RouteHeader& header) {
+  if (!a.arrival.is_global) return;
+  const bool immediate = a.wqe.opcode == WrOpcode::SendWithImm && a.transfer.more_packets == 0;
+  a.arrival.sl = describe_route(a.wqe.av, from, bytes, immediate, header);
+}
+
+// The route header is that of the first packet.
+Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces,
+                    RouteHeader& header) {
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
-  const DatagramWay way = way_to_one(a, from, bytes);
-  const Outcome sent =
-      way.outcome.is_done() ? send_to_port(a, way.port, bytes, pieces) : way.outcome;
+  const DatagramWay way = way_to_one(a, from);
+  const std::uint32_t most = std::min(way.most, mtu_of(from));
+  if (a.config.takes_large && bytes > most) a.transfer.more_packets = (bytes - 1) / most;
+  describe_route_of(a, from, std::min(bytes, most), header);
+  const Outcome sent = way.outcome.is_done() ? send_to_port(a, from, way, pieces) : way.outcome;
   a.transfer.way = comes_to_its_port(sent) ? way.entry : nullptr;
   return sent;
 }
@@ -223,6 +268,7 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
 
 Outcome send_datagram(Attempt& a) {
   a.transfer.way = nullptr;
+  a.transfer.more_packets = 0;
   LocalPieces& pieces = a.pieces;
   RouteHeader header{};
   // Room for the header in front; what it holds is decided below.
@@ -231,22 +277,17 @@ Outcome send_datagram(Attempt& a) {
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = a.plane.arena().port(a.own.id.port);
-  if (port == nullptr || bytes > verbs::mtu_bytes(port->mtu.load(std::memory_order_relaxed))) {
-    return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
-  }
+  if (port == nullptr || !may_be_sent(a, *port, bytes)) return too_long(bytes);
   if (const Outcome own = a.peers.check_port(a.own.id.port); !own.is_done()) return own;
   if (a.config.type == QpType::Gsi && own_pkey(a) == 0) {
     return Outcome::fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, a.wqe.pkey_index);
   }
-  if (a.arrival.is_global) {
-    a.arrival.sl =
-        describe_route(a.wqe.av, *port, bytes, a.wqe.opcode == WrOpcode::SendWithImm, header);
-  }
   if (a.wqe.remote_qpn == kMulticastQpn) {
+    describe_route_of(a, *port, bytes, header);
     send_to_group(a, *port, pieces);
     return Outcome::done(bytes);
   }
-  Outcome sent = send_to_one(a, *port, pieces);
+  Outcome sent = send_to_one(a, *port, pieces, header);
   // Sent, as far as the sender can detect, even if it was dropped.
   if (sent.is_done() || sent.kind == Outcome::Kind::Dropped) sent.byte_len = bytes;
   return sent;

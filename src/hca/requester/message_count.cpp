@@ -14,9 +14,13 @@ const PortEntry* own_port(const Arena& arena, const QpEntry& own) {
   return arena.port(own.id.port);
 }
 
-std::uint64_t bytes_on_wire(const PortEntry& from, const SendWqe& wqe, std::uint64_t bytes) {
-  return wire::datagram(from.link_layer.load(std::memory_order_relaxed), wqe.av, bytes,
-                        wqe.opcode == WrOpcode::SendWithImm);
+// Every path MTU is whole words, so only the last packet has padding, and it alone has the
+// immediate data, as of a connected queue pair [IBA1 9.4.1].
+std::uint64_t bytes_on_wire(const PortEntry& from, const SendWqe& wqe, DatagramSize size) {
+  const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
+  const bool immediate = wqe.opcode == WrOpcode::SendWithImm;
+  return wire::datagram(layer, wqe.av, size.bytes, immediate) +
+         size.more_packets * wire::datagram_base(layer, wqe.av);
 }
 
 }  // namespace
@@ -62,19 +66,28 @@ void count_datagram(const Arena& arena, QpEntry& own, const SendWqe& wqe, std::u
   add_to(own.requester.messages, 1);
   add_to(own.requester.sends, 1);
   add_to(own.requester.bytes, bytes);
-  add_to(own.requester.more_bytes, bytes_on_wire(*from, wqe, bytes) - bytes);
+  add_to(own.requester.more_bytes, bytes_on_wire(*from, wqe, {bytes}) - bytes);
   if (wqe.remote_qpn == kMulticastQpn) add_to(own.requester.multicast, 1);
 }
 
-void count_received(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+void count_more_of_datagram(const Arena& arena, QpEntry& own, const SendWqe& wqe,
+                            std::uint32_t more_packets) {
+  const PortEntry* from = own_port(arena, own);
+  if (from == nullptr) return;
+  const verbs::LinkLayer layer = from->link_layer.load(std::memory_order_relaxed);
+  add_to(own.requester.more_packets, more_packets);
+  add_to(own.requester.more_bytes, more_packets * wire::datagram_base(layer, wqe.av));
+}
+
+void count_received(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size,
                     QpEntry& receiver) {
   const PortEntry* from = own_port(arena, own);
   if (from == nullptr) return;
   add_to(receiver.responder.messages, 1);
-  add_to(receiver.responder.bytes, bytes);
+  add_to(receiver.responder.bytes, size.bytes);
   if (wqe.remote_qpn == kMulticastQpn) return;
-  add_to(receiver.responder.unicast_packets, 1);
-  add_to(receiver.responder.unicast_bytes, bytes_on_wire(*from, wqe, bytes));
+  add_to(receiver.responder.unicast_packets, 1 + size.more_packets);
+  add_to(receiver.responder.unicast_bytes, bytes_on_wire(*from, wqe, size));
 }
 
 void count_at_member(const Arena& arena, const QpEntry& own, const SendWqe& wqe,
@@ -82,28 +95,27 @@ void count_at_member(const Arena& arena, const QpEntry& own, const SendWqe& wqe,
   const PortEntry* from = own_port(arena, own);
   if (from == nullptr) return;
   port.arrivals.multicast_packets.fetch_add(1, std::memory_order_relaxed);
-  port.arrivals.multicast_bytes.fetch_add(bytes_on_wire(*from, wqe, bytes),
+  port.arrivals.multicast_bytes.fetch_add(bytes_on_wire(*from, wqe, {bytes}),
                                           std::memory_order_relaxed);
 }
 
-void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size,
                   WayEntry& way) {
   const PortEntry* from = own_port(arena, own);
   if (from == nullptr) return;
-  way.packets.fetch_add(1, std::memory_order_relaxed);
-  way.bytes.fetch_add(bytes_on_wire(*from, wqe, bytes), std::memory_order_relaxed);
+  way.packets.fetch_add(1 + size.more_packets, std::memory_order_relaxed);
+  way.bytes.fetch_add(bytes_on_wire(*from, wqe, size), std::memory_order_relaxed);
 }
 
-void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe) {
+void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size) {
   const PortEntry* from = own_port(arena, own);
   if (from == nullptr) return;
   PortEntry* to = arena.port(destination_of(arena, *from, wqe.av));
   if (to == nullptr || to->state.load(std::memory_order_relaxed) != verbs::PortState::Active) {
     return;
   }
-  to->arrivals.unicast_packets.fetch_add(1, std::memory_order_relaxed);
-  to->arrivals.unicast_bytes.fetch_add(bytes_on_wire(*from, wqe, payload_of(wqe)),
-                                       std::memory_order_relaxed);
+  to->arrivals.unicast_packets.fetch_add(1 + size.more_packets, std::memory_order_relaxed);
+  to->arrivals.unicast_bytes.fetch_add(bytes_on_wire(*from, wqe, size), std::memory_order_relaxed);
 }
 
 std::uint64_t payload_of(const SendWqe& wqe) {

@@ -57,18 +57,27 @@ void count_request(QpEntry& own, const SendWqe& wqe, std::uint32_t bytes);
 
 inline constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
+// Its payload, and its packets after the first (docs/design/0032).
+struct DatagramSize {
+  std::uint32_t bytes = 0;
+  std::uint32_t more_packets = 0;
+};
+
+// As one packet; then those after it.
 void count_datagram(const Arena& arena, QpEntry& own, const SendWqe& wqe, std::uint32_t bytes);
+void count_more_of_datagram(const Arena& arena, QpEntry& own, const SendWqe& wqe,
+                            std::uint32_t more_packets);
 // Under the lock of its receive queue.
-void count_received(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+void count_received(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size,
                     QpEntry& receiver);
 // One that went to a group, at a port that has members, once for each port.
 void count_at_member(const Arena& arena, const QpEntry& own, const SendWqe& wqe,
                      std::uint32_t bytes, PortEntry& port);
 // One that goes along a way through switches.
-void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, std::uint32_t bytes,
+void count_on_way(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size,
                   WayEntry& way);
 // One that its receiver dropped: it has come to the port, if there is one.
-void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe);
+void count_dropped(const Arena& arena, const QpEntry& own, const SendWqe& wqe, DatagramSize size);
 
 // Bytes of payload of a request that may have waited.
 std::uint64_t payload_of(const SendWqe& wqe);

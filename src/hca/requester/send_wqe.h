@@ -57,6 +57,7 @@ struct RequesterConfig {
   std::uint32_t max_inline = 0;
   bool signal_all = false;
   bool block_loopback = false;  // UD multicast: not to itself
+  bool takes_large = false;     // UD: control::qp_flag::kTakesLarge
 };
 
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // bytes [IBA1 9.7.2]

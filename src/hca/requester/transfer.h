@@ -17,6 +17,8 @@ struct Transfer {
   std::uint64_t budget = 0;  // bytes that this call may still move
   // Of a datagram that goes through switches to the port of its receiver: counts it at its end.
   WayEntry* way = nullptr;
+  // Of a datagram: its packets after the first.
+  std::uint32_t more_packets = 0;
 
   void begin_call() { budget = kBudgetBytes; }
   // Takes the next step of the rest. Returns false if the budget is spent and the rest is for

@@ -3,7 +3,8 @@
 // anywhere into the tables and rings. The process may get wrong answers; it must not crash, hang or
 // touch its own memory outside of its registered regions.
 //
-// The first byte of the input chooses the path into the other process's memory and the link layer.
+// The first byte of the input chooses the path into the other process's memory, the link layer, and
+// whether datagrams may have several packets.
 // Each further byte (or a few) is a step: a scribble, a post, progress, serving bounces.
 #include "base/fuzz_input.h"
 #include "hca/test/poster_bench_test.h"
@@ -64,11 +65,13 @@ class GuardedMemory {
 struct Setup {
   Path path = Path::Auto;
   verbs::LinkLayer link_layer = verbs::LinkLayer::InfiniBand;
+  bool takes_large = false;
 
   static Setup read(FuzzInput& in) {
     const std::uint8_t byte = in.byte();
     return {static_cast<Path>(byte & 3),
-            (byte & 4) != 0 ? verbs::LinkLayer::Ethernet : verbs::LinkLayer::InfiniBand};
+            (byte & 4) != 0 ? verbs::LinkLayer::Ethernet : verbs::LinkLayer::InfiniBand,
+            (byte & 8) != 0};
   }
   bool is_ethernet() const { return link_layer == verbs::LinkLayer::Ethernet; }
 };
@@ -126,6 +129,7 @@ class World {
     const Arena& arena = memory_.arena();
     PortEntry& port = *arena.port(0);
     port.link_layer.store(setup_.link_layer);
+    if (setup_.takes_large) port.mtu.store(verbs::Mtu::B256);
     port.pkeys[0].store(0xffff);
     port.gids[0] = verbs::make_gid(0xfe80000000000000, 0x1112131415161718);
     if (setup_.is_ethernet()) {
@@ -157,6 +161,8 @@ class World {
       each->connection.address = way(setup_.is_ethernet(), setup_.is_ethernet(), false);
     }
     if (is_xrc) peer.id.xrcd = 4;
+    const bool takes_large = setup_.takes_large && type == QpType::Ud;
+    peer.id.takes_large = takes_large;
     for (std::uint32_t r = 0; r < 8; ++r) {
       memory_.post_receive(peer, r,
                            {{at(theirs_.region()), 2000, 0x300}, {at(theirs_.region()), 9, 0x300}});
@@ -169,6 +175,7 @@ class World {
     config.max_wr = 8;
     config.max_sge = 4;
     config.max_inline = 128;
+    config.takes_large = takes_large;
     requesters_.push_back(std::make_unique<Requester>(plane_, config));
     requesters_.back()->set_limits({8, 1, 1, 16});
   }

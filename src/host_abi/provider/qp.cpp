@@ -8,8 +8,6 @@ namespace ib::host_abi {
 
 namespace {
 
-constexpr std::uint32_t kBlockSelfMulticast = 1;  // control::CreateQpIn::flags
-
 bool has_type(ibv_qp_type type) {
   return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
          type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
@@ -80,7 +78,7 @@ user::QpOptions to_options(const ibv_qp_init_attr_ex& attr) {
   options.signal_all = attr.sq_sig_all != 0;
   const bool flags = (attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0;
   if (flags && (attr.create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0) {
-    options.flags = kBlockSelfMulticast;
+    options.flags = verbs::control::qp_flag::kBlockLoopback;
   }
   return options;
 }

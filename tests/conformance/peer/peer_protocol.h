@@ -51,6 +51,7 @@ enum class Command : std::uint32_t {
   QpState,
   PostSend,
   PostReceive,
+  MaySendLarge,
   AttachGroup,
   DetachGroup,
   OpenXrcd,

@@ -19,7 +19,6 @@ namespace {
 namespace limits = verbs::limits;
 using verbs::QpState;
 using verbs::QpType;
-constexpr std::uint32_t kBlockLoopback = 1;
 
 // The objects that a new queue pair refers to, checked.
 struct Parts {
@@ -89,8 +88,11 @@ bool check_request(const control::CreateQpIn& in, std::string& reason) {
         "queue pair type {}; RC, UC, UD, XRC_SEND, XRC_RECV and, for kernel clients, SMI and GSI "
         "exist here",
         static_cast<std::uint32_t>(in.type));
-  } else if ((in.flags & ~kBlockLoopback) != 0) {
+  } else if ((in.flags & ~control::qp_flag::kAll) != 0) {
     reason = fmt::format("creation flags {:#x}", in.flags);
+  } else if ((in.flags & control::qp_flag::kTakesLarge) != 0 && in.type != QpType::Ud) {
+    reason =
+        fmt::format("creation flags {:#x}: only UD queue pairs take large datagrams", in.flags);
   } else if (caps.max_send_wr > limits::kMaxQpWr || caps.max_recv_wr > limits::kMaxQpWr) {
     reason = fmt::format("max_send_wr {} and max_recv_wr {}; at most {} each (max_qp_wr)",
                          caps.max_send_wr, caps.max_recv_wr, limits::kMaxQpWr);
@@ -165,6 +167,7 @@ void publish(Core& core, Qp& qp) {
   entry->id.srq = index_of(qp.srq);
   entry->id.xrcd = index_of(qp.xrcd);
   entry->id.port = qp.file->hca->first_port;
+  entry->id.takes_large = qp.takes_large;
   entry->id.generation = qp.generation;
   entry->geometry.rq_ring = qp.rq_ring;
   entry->geometry.rq_slots = qp.rq_slots;
@@ -205,6 +208,7 @@ Result<Qp*> make(Core& core, HcaFile& file, const control::CreateQpIn& in, std::
   qp->generation = static_cast<std::uint32_t>(1 + qp->serial % 0xffffffffu);
   qp->qpn = next_qpn(core, qp->index);
   qp->type = in.type;
+  qp->takes_large = (in.flags & control::qp_flag::kTakesLarge) != 0;
   qp->caps = caps;
   qp->rq_ring = ring;
   qp->rq_slots = slots;

@@ -170,9 +170,9 @@ void count_traffic(Core& core, Qp& qp) {
   // The counters of an HCA that was pulled out went with it; another may be in its place.
   PortTotals* const own = qp.file->removed ? nullptr : totals_of(core, port.device_index);
   if (verbs::is_datagram(qp.type)) {
-    add_sent(
-        own,
-        {more.messages, more.bytes, {more.messages, more.multicast, more.bytes + more.more_bytes}});
+    const std::uint64_t packets = more.messages + more.more_packets;
+    add_sent(own,
+             {more.messages, more.bytes, {packets, more.multicast, more.bytes + more.more_bytes}});
     return add_received(own, {more.received_messages,
                               more.received_bytes,
                               {more.unicast_packets, 0, more.unicast_bytes}});
