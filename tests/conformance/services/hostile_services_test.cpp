@@ -97,7 +97,7 @@ class HostileServices : public testing::Test {
     EXPECT_TRUE(path) << "others are not served: " << user::last_reason();
     east_.reset();
     west_.reset();
-    EXPECT_EQ(wait_until_empty(daemon_->socket_path()), "");
+    EXPECT_EQ(wait_until_left(daemon_->socket_path()), "");
     daemon_.reset();
   }
   std::unique_ptr<ServiceClient> start(const char* node) {
