@@ -134,6 +134,22 @@ TEST(LargeDatagram, APlainSenderLosesWhatTheWayDoesNotCarry) {
   EXPECT_EQ(b.own->requester.more_packets.load(), 0u);
 }
 
+// Its packets pass the ports before the one where they end, and come to no receiver.
+TEST(LargeDatagram, WhoseWayEndsIsCountedUpToThere) {
+  LargeBench b;
+  WayWord word;
+  word.stop = Cause::WayPartition;
+  word.mtu = Mtu::B2048;
+  b.way->word.store(word.word());
+  b.receive(1, 40 + 5000);
+  b.send(5000);
+  EXPECT_EQ(b.next(), WcStatus::Success);
+  EXPECT_EQ(b.traced(), Cause::WayPartition);
+  b.expect_way(3, 5000);
+  EXPECT_EQ(b.own->requester.more_packets.load(), 2u);
+  EXPECT_EQ(b.memory.arena().port(0)->arrivals.unicast_packets.load(), 0u);
+}
+
 TEST(LargeDatagram, ThatWaitsForAReceiveIsCountedOnce) {
   LargeBench b;
   b.receive(1, 40 + 5000);
