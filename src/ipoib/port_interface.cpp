@@ -26,8 +26,7 @@ constexpr Duration kLogAgainAfter = std::chrono::seconds(60);
 constexpr std::uint32_t kDatagramMtu = 2044;
 constexpr std::uint32_t kSendCompletions = Transmitter::kRequests + 64;
 // Of both kinds of receives, and those that the flush of queue pairs brings.
-constexpr std::uint32_t kReceiveCompletions =
-    2 * (DatagramEnd::kReceives + Connections::kReceives);
+constexpr std::uint32_t kReceiveCompletions = 2 * (DatagramEnd::kReceives + Connections::kReceives);
 
 std::string words(Status status) {
   return user::last_reason().empty() ? status_text(status) : user::last_reason();
@@ -82,8 +81,8 @@ Status PortInterface::make_objects(std::string& reason) {
   if (!datagrams) return fail(datagrams.error());
   datagrams_ = *std::move(datagrams);
   if (!options_.connected_mode) return Status::Ok;
-  auto connections =
-      Connections::create(station_, objects_, *transmitter_, static_cast<Connections::Sink&>(*this));
+  auto connections = Connections::create(station_, objects_, *transmitter_,
+                                         static_cast<Connections::Sink&>(*this));
   if (!connections) return fail(connections.error());
   connections_ = *std::move(connections);
   return Status::Ok;

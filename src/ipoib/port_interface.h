@@ -40,9 +40,7 @@ struct PortReading {
 };
 
 // classes: allow (the calls of the engine's Host and the answers to them)
-class PortInterface final : private Host,
-                            private SubnetClient::Sink,
-                            private Connections::Sink {
+class PortInterface final : private Host, private SubnetClient::Sink, private Connections::Sink {
  public:
   static Result<std::unique_ptr<PortInterface>> create(os::net::NodeNetwork& network,
                                                        const Station& station,
@@ -99,8 +97,7 @@ class PortInterface final : private Host,
   // Host.
   bool deliver(const VirtioHeader& header, std::span<const std::byte> frame) override;
   void set_link(const LinkState& link) override;
-  bool send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey,
-                     const Outgoing& message) override;
+  bool send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey, const Outgoing& message) override;
   bool send_on_connection(ConnectionId connection, const Outgoing& message) override;
   bool takes_large(const HardwareAddress& to) override { return datagrams_->takes_large(to); }
   void query_path(RequestId id, const Gid& destination) override;
@@ -149,8 +146,8 @@ class PortInterface final : private Host,
   os::net::NodeInterface* kernel_ = nullptr;
   PortReading port_;
   std::optional<Instant> reopen_;  // the services, which could not be opened
-  LinkState link_;  // as the engine wants it
-  std::uint32_t recoveries_ = 0;  // of the datagram queue pair
+  LinkState link_;                 // as the engine wants it
+  std::uint32_t recoveries_ = 0;   // of the datagram queue pair
   std::optional<Instant> recovery_logged_;
   std::uint32_t mtu_ = 0;
   bool frames_wait_ = false;  // of the kernel
