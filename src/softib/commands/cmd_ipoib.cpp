@@ -158,8 +158,8 @@ void add_ipoib(CLI::App& app, Context&) {
   add_node_option(detach_action, detach_options->node);
   detach_action.callback([options = detach_options] { detach(*options); });
   command.footer(
-      "softib run --net makes the network of a node without root. An attached node stays\n"
-      "so until detach, or until the fabric goes down.\n"
+      "softib run --net makes the network of a node without root. An attached node\n"
+      "stays so until detach, or until the fabric goes down.\n"
       "\nExamples:\n"
       "  softib ipoib show\n"
       "  softib ipoib attach --node 1 --netns blue\n"
