@@ -50,10 +50,11 @@ constexpr std::uint64_t datagram_base(LinkLayer layer, const AddressVector& av) 
   return packet_base(layer, av.is_global != 0, av.dgid) + kDeth;
 }
 
-// A datagram with so much payload.
+// A datagram with so much payload. Every path MTU is whole words, so of several packets only the
+// last has padding; it alone has the immediate data, as of a connected queue pair [IBA1 9.4.1].
 constexpr std::uint64_t datagram(LinkLayer layer, const AddressVector& av, std::uint64_t bytes,
-                                 bool immediate) {
-  return datagram_base(layer, av) + (immediate ? kImmediate : 0) + bytes + padding(bytes);
+                                 bool immediate, std::uint64_t packets = 1) {
+  return packets * datagram_base(layer, av) + (immediate ? kImmediate : 0) + bytes + padding(bytes);
 }
 
 }  // namespace ib::verbs::wire

@@ -135,9 +135,8 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
     responder_.forget_receive();
     const bool dropped = result.kind == Outcome::Kind::Dropped;
     if (dropped) reports_.dropped(wqe, result, peer_number(wqe));
-    if (verbs::is_datagram(config_.type)) {
-      const bool has_come = !verbs::control::is_of_way(result.cause);
-      count_packets(wqe, dropped && has_come);
+    if (transfer_.way != nullptr || transfer_.more_packets != 0 || dropped) {
+      count_packets(wqe, dropped && !verbs::control::is_of_way(result.cause));
     }
     if (!queue_.end_of_head()) {
       const std::uint64_t bytes = dropped ? payload_of(wqe) : result.byte_len;
@@ -157,6 +156,7 @@ void Requester::finish(const SendWqe& wqe, std::uint64_t position, const Outcome
 // The packets of a datagram besides its first at this end, and all of them where they have passed.
 // Here, since a message that waits is tried several times. `dropped`: at the port of its receiver.
 void Requester::count_packets(const SendWqe& wqe, bool dropped) {
+  if (!verbs::is_datagram(config_.type)) return;
   const Arena& arena = plane_.arena();
   const std::uint32_t more = transfer_.more_packets;
   if (more != 0) count_more_of_datagram(arena, own_, wqe, more);

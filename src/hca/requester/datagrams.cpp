@@ -207,28 +207,24 @@ Outcome too_long(std::uint32_t bytes) {
   return Outcome::fail(WcStatus::LocLenErr, Cause::LocalLength, bytes);
 }
 
-// Whether a datagram may be that long, whoever gets it.
-bool may_be_sent(const Attempt& a, const PortEntry& from, std::uint32_t bytes) {
-  if (bytes <= mtu_of(from)) return true;
+// Whether a datagram above the MTU of its sender's port may be that long, whoever gets it.
+bool may_be_large(const Attempt& a, std::uint32_t bytes) {
   return a.config.takes_large && a.wqe.remote_qpn != kMulticastQpn &&
          bytes <= verbs::limits::kMaxLargeDatagram;
 }
 
-// The same for this receiver. A queue pair that is not there does not tell what it takes: packets
-// to it are sent and dropped, whatever their number.
+// Whether this receiver takes one that is longer than a packet of its way. A queue pair that is not
+// there does not tell what it takes: packets to it are sent and dropped, whatever their number.
 Outcome check_length(Attempt& a, const QpEntry* target, const PortEntry& from,
                      const DatagramWay& way, std::uint32_t bytes) {
   if (a.config.takes_large && (target == nullptr || takes_large(*target))) return Outcome::done();
+  a.transfer.way = nullptr;
   a.transfer.more_packets = 0;
   return bytes > mtu_of(from) ? too_long(bytes) : way.outcome_of(bytes);
 }
 
-Outcome send_to_port(Attempt& a, const PortEntry& from, const DatagramWay& way,
-                     const LocalPieces& pieces) {
+Outcome send_to_port(Attempt& a, QpEntry* target, const LocalPieces& pieces) {
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
-  QpEntry* target = target_of(a, way.port);
-  const Outcome length = check_length(a, target, from, way, bytes);
-  if (!length.is_done()) return length;
   if (target == nullptr) return Outcome::dropped(Cause::PeerUnknown, a.wqe.av.dlid);
   const Outcome port = a.peers.check_port(target->id.port);
   if (port.cause == Cause::HcaAsleep) {
@@ -237,11 +233,6 @@ Outcome send_to_port(Attempt& a, const PortEntry& from, const DatagramWay& way,
   }
   const Outcome accepted = check_datagram(a, bytes, *target);
   return accepted.is_done() ? send_to(a, *target, pieces) : accepted;
-}
-
-// A packet that a port in the middle drops passes some of the ports only, and is counted nowhere.
-bool comes_to_its_port(const Outcome& sent) {
-  return sent.cause != Cause::WayLane && sent.cause != Cause::WayMtu;
 }
 
 void describe_route_of(Attempt& a, const PortEntry& from, std::uint32_t bytes,
@@ -257,11 +248,18 @@ Outcome send_to_one(Attempt& a, const PortEntry& from, const LocalPieces& pieces
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const DatagramWay way = way_to_one(a, from);
   const std::uint32_t most = std::min(way.most, mtu_of(from));
-  if (a.config.takes_large && bytes > most) a.transfer.more_packets = (bytes - 1) / most;
+  const bool is_long = bytes > most;
+  if (is_long && a.config.takes_large) a.transfer.more_packets = (bytes - 1) / most;
   describe_route_of(a, from, std::min(bytes, most), header);
-  const Outcome sent = way.outcome.is_done() ? send_to_port(a, from, way, pieces) : way.outcome;
-  a.transfer.way = comes_to_its_port(sent) ? way.entry : nullptr;
-  return sent;
+  // A packet that a port in the middle drops passes some of the ports only, and is counted nowhere.
+  a.transfer.way = way.outcome.cause != Cause::WayLane ? way.entry : nullptr;
+  if (!way.outcome.is_done()) return way.outcome;
+  QpEntry* const target = target_of(a, way.port);
+  if (is_long) [[unlikely]] {
+    const Outcome length = check_length(a, target, from, way, bytes);
+    if (!length.is_done()) return length;
+  }
+  return send_to_port(a, target, pieces);
 }
 
 }  // namespace
@@ -277,7 +275,7 @@ Outcome send_datagram(Attempt& a) {
   if (!gathered.is_done()) return gathered;
   const auto bytes = static_cast<std::uint32_t>(pieces.total - kGrhBytes);
   const PortEntry* port = a.plane.arena().port(a.own.id.port);
-  if (port == nullptr || !may_be_sent(a, *port, bytes)) return too_long(bytes);
+  if (port == nullptr || (bytes > mtu_of(*port) && !may_be_large(a, bytes))) return too_long(bytes);
   if (const Outcome own = a.peers.check_port(a.own.id.port); !own.is_done()) return own;
   if (a.config.type == QpType::Gsi && own_pkey(a) == 0) {
     return Outcome::fail(WcStatus::LocQpOpErr, Cause::PkeyMismatch, a.wqe.pkey_index);

@@ -14,13 +14,9 @@ const PortEntry* own_port(const Arena& arena, const QpEntry& own) {
   return arena.port(own.id.port);
 }
 
-// Every path MTU is whole words, so only the last packet has padding, and it alone has the
-// immediate data, as of a connected queue pair [IBA1 9.4.1].
 std::uint64_t bytes_on_wire(const PortEntry& from, const SendWqe& wqe, DatagramSize size) {
-  const verbs::LinkLayer layer = from.link_layer.load(std::memory_order_relaxed);
-  const bool immediate = wqe.opcode == WrOpcode::SendWithImm;
-  return wire::datagram(layer, wqe.av, size.bytes, immediate) +
-         size.more_packets * wire::datagram_base(layer, wqe.av);
+  return wire::datagram(from.link_layer.load(std::memory_order_relaxed), wqe.av, size.bytes,
+                        wqe.opcode == WrOpcode::SendWithImm, std::uint64_t{1} + size.more_packets);
 }
 
 }  // namespace
