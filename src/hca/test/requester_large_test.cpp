@@ -2,6 +2,7 @@
 // Datagrams of several packets (docs/design/0031): who may send which, what is written where, and
 // what is counted; by examples and against a model.
 #include "hca/layout/large_datagrams.h"
+#include "hca/requester/message_count.h"
 #include "hca/test/poster_bench_test.h"
 #include "verbs/limits.h"
 
@@ -121,6 +122,12 @@ TEST(LargeDatagram, HasPacketsOfTheMtuOfItsWay) {
   EXPECT_EQ(b.next(), WcStatus::Success);
   b.expect_way(4, 4096);
   EXPECT_EQ(b.peer->responder.unicast_packets.load(), 4u);
+}
+
+TEST(LargeDatagram, AGroupGetsNone) {
+  LargeBench b;
+  b.send(2049, kMulticastQpn);
+  EXPECT_EQ(b.next(), WcStatus::LocLenErr);
 }
 
 // A port in the middle drops the packet, whatever its receiver takes.
@@ -251,6 +258,7 @@ Case random_case(std::mt19937& random) {
   const std::uint32_t mtu = std::min(mtu_bytes(c.of_port), mtu_bytes(c.of_way));
   c.bytes = below(3) == 0 ? below(kMost + 100) : below(17) * mtu + below(3);
   if (c.bytes != 0 && below(2) == 0) --c.bytes;
+  if (below(16) == 0) c.bytes = kMost - 1 + below(3);
   const std::uint32_t count = 1 + below(4);
   std::uint32_t left = c.bytes + 40 + below(200);
   if (below(4) == 0) left = below(left);
