@@ -32,7 +32,7 @@ file(MAKE_DIRECTORY "${folder}")
 file(CREATE_LINK ../lib/i386-linux-gnu/softib "${folder}/softib" SYMBOLIC)]] COMPONENT runtime)
   return()
 endif()
-install(TARGETS softib softibd RUNTIME DESTINATION bin COMPONENT runtime)
+install(TARGETS softib softibd softib-net RUNTIME DESTINATION bin COMPONENT runtime)
 
 set(IB_SYSTEMD_USER_DIR lib/systemd/user CACHE STRING "where the user unit goes, relative to the prefix")
 # The unit names the programs by their absolute path, which is known when they are installed.

@@ -4,7 +4,7 @@
 # headers, which it then reads once for all of them. `data` are the layers that programs load, whose speed is measured;
 # in the release build they stay apart. A file that forgets an include shows in the dev build, which
 # joins at most tests.
-set(IB_CONTROL_LAYERS mad sa sm cm io fabric drivers services setup softibd softib)
+set(IB_CONTROL_LAYERS mad sa sm cm io fabric drivers services setup softibd softib_net softib)
 find_program(IB_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
 
 function(ib_join variable target kind)

@@ -17,7 +17,7 @@ function __softib_called
             case '*'
                 set -a called $word
                 test (count $called) = 2; and break
-                contains -- $called[1] port hca partition cable switch sm power driver; or break
+                contains -- $called[1] port hca partition cable switch sm ipoib power driver; or break
         end
     end
     echo "$called"
@@ -67,6 +67,7 @@ complete -c softib -n '__softib_is' -a switch -d 'switches of the subnet, while 
 complete -c softib -n '__softib_is' -a path -d 'the way between two ports by the tables of the switches'
 complete -c softib -n '__softib_is' -a counters -d 'what the ports of the subnet have carried, and their errors'
 complete -c softib -n '__softib_is' -a sm -d 'softib\'s own subnet manager'
+complete -c softib -n '__softib_is' -a ipoib -d 'network interfaces of nodes (IP over InfiniBand)'
 complete -c softib -n '__softib_is' -a power -d 'sleep, wake up, shut down'
 complete -c softib -n '__softib_is' -a driver -d 'drivers of the fabric'
 complete -c softib -n '__softib_is' -a env -d 'the environment of `softib run`, for a shell'
@@ -95,6 +96,7 @@ complete -c softib -n '__softib_is run' -l config -rF -d 'children of ports, par
 complete -c softib -n '__softib_is run' -l verify -d 'check drivers: requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults: each request also fails in every way, once'
 complete -c softib -n '__softib_is run' -l verify-seed -x -d 'repeats the choices of --verify'
 complete -c softib -n '__softib_is run' -l path -xa 'auto adopted process_vm bounce' -d 'how bytes get into other processes; for tests and comparisons'
+complete -c softib -n '__softib_is run' -l net -d 'in a network of the node: interfaces ib0, ib1 ... (IP over InfiniBand)'
 complete -c softib -n '__softib_is run' -l sockets -d 'TCP connections over RDMA (SDP, or librdmacm\'s rsockets): to all nodes, or to these addresses'
 complete -c softib -n '__softib_is run' -l linger -x -d 'how long a fabric that this starts outlives its last program'
 complete -c softib -n '__softib_is run' -l verbose -s v -d 'say what is done; programs say what fails'
@@ -288,6 +290,20 @@ complete -c softib -n '__softib_is sm sweep' -l timeout -x -d 'wait for this lon
 complete -c softib -n '__softib_is sm priority' -l help -s h -d 'Print this help message and exit'
 complete -c softib -n '__softib_is sm priority' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
 complete -c softib -n '__softib_is sm priority' -l json -d 'for programs'
+complete -c softib -n '__softib_is ipoib' -a show -d 'the networks of nodes, and their drivers'
+complete -c softib -n '__softib_is ipoib' -a attach -d 'put the interfaces of a node into a network namespace; needs root'
+complete -c softib -n '__softib_is ipoib' -a detach -d 'take them out again; needs root'
+complete -c softib -n '__softib_is ipoib' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is ipoib show' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is ipoib show' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is ipoib show' -l json -d 'for programs'
+complete -c softib -n '__softib_is ipoib attach' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is ipoib attach' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is ipoib attach' -l node -s n -x -d 'the node: number or name'
+complete -c softib -n '__softib_is ipoib attach' -l netns -x -d 'where: a name of `ip netns`, or a process; default: where softib runs'
+complete -c softib -n '__softib_is ipoib detach' -l help -s h -d 'Print this help message and exit'
+complete -c softib -n '__softib_is ipoib detach' -l fabric -s f -xa '(softib list 2>/dev/null | string match -r "^[^ ]+(?= +up )")' -d 'which fabric, if you have several'
+complete -c softib -n '__softib_is ipoib detach' -l node -s n -x -d 'the node: number or name'
 complete -c softib -n '__softib_is power' -a sleep -d 'HCAs are off; requests wait, queue pairs survive'
 complete -c softib -n '__softib_is power' -a hibernate -d 'the same, as far as programs can tell'
 complete -c softib -n '__softib_is power' -a resume -d 'what waited goes on'

@@ -9,7 +9,7 @@ _softib_arguments() {
   case $1 in
     '')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'cable:cables of the subnet, while it is in use' 'switch:switches of the subnet, while it is in use' 'path:the way between two ports by the tables of the switches' 'counters:what the ports of the subnet have carried, and their errors' 'sm:softib'\''s own subnet manager' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
+        local -a actions=('run:run a program that sees software HCAs' 'up:start a fabric that stays until `softib down`' 'down:end a fabric that no program uses' 'status:nodes, HCAs, ports, programs, what is stuck' 'connections:listeners and connections, with both ends' 'resources:queue pairs, CQs, regions and channels of each program' 'list:the fabrics of this user' 'wait:wait until a program listens, for scripts' 'trace:what went wrong or changed, line by line' 'explain:errors in words, and what to do' 'port:take a port down or up, as if by its cable' 'devices:the device tree: states, drivers, ids' 'ls:names of devices, as programs open them' 'hca:plug an HCA in or out of a node' 'partition:extra P_Keys of a port, with their devices' 'topology:switches, adapters and cables of the subnet' 'cable:cables of the subnet, while it is in use' 'switch:switches of the subnet, while it is in use' 'path:the way between two ports by the tables of the switches' 'counters:what the ports of the subnet have carried, and their errors' 'sm:softib'\''s own subnet manager' 'ipoib:network interfaces of nodes (IP over InfiniBand)' 'power:sleep, wake up, shut down' 'driver:drivers of the fabric' 'env:the environment of `softib run`, for a shell' 'doctor:what this machine can do, and what it lacks' 'version:the version, and where its parts are' 'help:`softib help CMD` is `softib CMD --help`')
         _describe command actions; return
       fi
       _arguments -S \
@@ -45,6 +45,7 @@ _softib_arguments() {
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
+        '--net[in a network of the node  interfaces ib0, ib1 ... (IP over InfiniBand)]' \
         '--sockets[TCP connections over RDMA (SDP, or librdmacm'\''s rsockets)  to all nodes, or to these addresses]' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
         '(-v --verbose)-v[say what is done; programs say what fails]' \
@@ -502,6 +503,46 @@ _softib_arguments() {
         '--json[for programs]' \
         '*: :_default'
       ;;
+    'ipoib')
+      if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
+        local -a actions=('show:the networks of nodes, and their drivers' 'attach:put the interfaces of a node into a network namespace; needs root' 'detach:take them out again; needs root')
+        _describe command actions; return
+      fi
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '*: :_default'
+      ;;
+    'ipoib show')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '--json[for programs]' \
+        '*: :_default'
+      ;;
+    'ipoib attach')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
+        '--netns[where  a name of `ip netns`, or a process; default  where softib runs]:name pid:' \
+        '*: :_default'
+      ;;
+    'ipoib detach')
+      _arguments -S \
+        '(-h --help)-h[Print this help message and exit]' \
+        '(-h --help)--help[Print this help message and exit]' \
+        '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
+        '(-n --node)-n[the node  number or name]:n name:' \
+        '(-n --node)--node[the node  number or name]:n name:' \
+        '*: :_default'
+      ;;
     'power')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
         local -a actions=('sleep:HCAs are off; requests wait, queue pairs survive' 'hibernate:the same, as far as programs can tell' 'resume:what waited goes on' 'shutdown:devices go down in order, then softibd ends')
@@ -619,7 +660,7 @@ _softib() {
   local called=${words[2]} at=3
   if (( CURRENT == 2 )); then _softib_arguments ''; return; fi
   case $called in
-    port|hca|partition|cable|switch|sm|power|driver)
+    port|hca|partition|cable|switch|sm|ipoib|power|driver)
       if (( CURRENT > 3 )); then called="$called ${words[3]}"; at=4; fi ;;
   esac
   words=("softib $called" "${(@)words[at,-1]}")

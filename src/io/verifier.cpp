@@ -90,7 +90,9 @@ void Verifier::look_at(const Irp& irp) {
   if (irp.out_size > irp.out.size()) wrong = "fills more than its output buffer";
   if (!ok && irp.reason.empty()) wrong = "fails without a reason";
   if (ok && !irp.reason.empty()) wrong = "succeeds, with a reason for its failure";
-  if (!ok && (irp.out_size != 0 || handles)) wrong = "fails, but has output";
+  // A rejection brings its reason and private data.
+  const bool may_have_output = irp.status == Status::Disconnected;
+  if (!ok && ((irp.out_size != 0 && !may_have_output) || handles)) wrong = "fails, but has output";
   if (current_level() != Level::Dispatch) wrong = "is completed at passive level";
   if (wrong != nullptr) found(name_of(irp) + " " + wrong);
 }

@@ -8,6 +8,7 @@
 #include "platform/barriers.h"
 #include "platform/control_channel.h"
 #include "platform/process_name.h"
+#include "platform/request_channel.h"
 
 #include <atomic>
 #include <cstddef>
@@ -57,6 +58,7 @@ class ClientHost {
 
   // A connection of its own to the softibd that the environment names.
   virtual Result<std::unique_ptr<ControlChannel>> connect(std::string& reason) = 0;
+  virtual Result<std::unique_ptr<RequestChannel>> connect_for_requests(std::string& reason) = 0;
 
   // Maps `space` bytes of address space over `file` (shared, read-write, not in core dumps, not
   // inherited by a forked child). Beyond the file's end there is address space only, without access

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The requests of a device's file: for each code, from 1 on, the function of the file that gets its
-// input, and the size of its output. A request whose buffers have other sizes does not get there.
+// The requests of a device's file: for each code, from the first on, the function of the file that
+// gets its input, and the size of its output. A request whose buffers have other sizes does not get
+// there.
 #pragma once
 
 #include "fabric/model.h"
@@ -45,6 +46,7 @@ struct RequestTarget {
   std::string_view device;  // in words
   const fabric::Hca& hca;
   bool is_gone;           // it was pulled out: objects are destroyed, and nothing else
+  std::uint32_t first;    // the code of the table's first entry
   std::uint32_t destroy;  // the code of that
 };
 
@@ -52,7 +54,7 @@ template <class File, std::size_t kCodes>
 void run_request(const std::array<RequestEntry<File>, kCodes>& table, File& file,
                  const RequestTarget& target, io::IrpRef irp) {
   const std::uint32_t code = irp->code;
-  if (code == 0 || code > kCodes) {
+  if (code < target.first || code - target.first >= kCodes) {
     return std::move(irp).fail(Status::NotSupported,
                                fmt::format("{} has no request {}", target.device, code));
   }
@@ -60,7 +62,7 @@ void run_request(const std::array<RequestEntry<File>, kCodes>& table, File& file
     return std::move(irp).fail(Status::DeviceRemoved,
                                fmt::format("HCA {} was pulled out", target.hca.name));
   }
-  const RequestEntry<File>& entry = table[code - 1];
+  const RequestEntry<File>& entry = table[code - target.first];
   if (irp->out.size() < entry.out_size) {
     const std::size_t room = irp->out.size();
     return std::move(irp).fail(

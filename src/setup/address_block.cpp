@@ -34,6 +34,11 @@ bool is_reserved(std::uint32_t first, std::uint32_t count) {
   });
 }
 
+// Node n has number n + 1; the last number of a stride stays free.
+unsigned stride_bits_of(std::size_t nodes) {
+  return std::max(kLeastStrideBits, static_cast<unsigned>(std::bit_width(nodes + 1)));
+}
+
 std::uint32_t spread(std::uint32_t uid, std::string_view fabric) {
   const std::uint64_t digest = digest_of(fabric, digest_of(std::to_string(uid) + "/"));
   return static_cast<std::uint32_t>(digest ^ digest >> 32);
@@ -41,11 +46,15 @@ std::uint32_t spread(std::uint32_t uid, std::string_view fabric) {
 
 }  // namespace
 
+fabric::AddressBlock block_of(std::uint32_t address, std::size_t nodes) {
+  const unsigned bits = stride_bits_of(nodes);
+  const std::uint32_t size = kMostPorts << bits;
+  return {address & ~(size - 1), 1u << bits};
+}
+
 std::optional<fabric::AddressBlock> choose_block(std::uint32_t uid, std::string_view fabric,
                                                  std::size_t nodes, const ClaimUnits& claim) {
-  // Node n has number n + 1; the last number of a stride stays free.
-  const unsigned stride_bits =
-      std::max(kLeastStrideBits, static_cast<unsigned>(std::bit_width(nodes + 1)));
+  const unsigned stride_bits = stride_bits_of(nodes);
   const std::uint32_t units = 1u << (stride_bits - kLeastStrideBits);
   const std::uint32_t blocks = kUnits / units;
   // Most fabrics are small. They begin in the upper half, so that the lower one has room for

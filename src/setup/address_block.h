@@ -23,6 +23,9 @@ constexpr std::uint32_t unit_address(std::uint32_t unit) {
   return 127u << 24 | unit << kUnitBits;
 }
 
+// The block of a fabric of so many nodes that an address is in.
+fabric::AddressBlock block_of(std::uint32_t address, std::size_t nodes);
+
 // Claims `count` units from `first` on, all or none. Returns false if one of them has an owner.
 using ClaimUnits = std::function<bool(std::uint32_t first, std::uint32_t count)>;
 

@@ -62,6 +62,9 @@ TEST(AddressBlock, HasAnAddressForEachPortOfEachNodeAndNoneOfLocalhost) {
       if (!block) break;
       const std::uint32_t end = block->first + 32 * block->stride;
       EXPECT_GE(block->stride, nodes + 2);
+      const auto found = block_of(block->first + static_cast<std::uint32_t>(nodes), nodes);
+      EXPECT_EQ(found.first, block->first) << "of the last node";
+      EXPECT_EQ(found.stride, block->stride);
       EXPECT_EQ(block->first % block->stride, 0u);
       EXPECT_TRUE(machine.taken.contains((end - 1 - (127u << 24)) >> kUnitBits));
       EXPECT_GT(block->first, 0x7f00ffffu) << "localhost's";

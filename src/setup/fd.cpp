@@ -2,6 +2,7 @@
 #include "setup/fd.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -12,6 +13,20 @@ namespace ib::softib {
 
 Fd make_fd(int fd) {
   return Fd{fd, [](int value) { ::close(value); }};
+}
+
+void hand_over(Fd& fd) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  // Below 1024, so that select() in a program that walks its descriptors still works.
+  for (const rlim_t wanted : {rlim_t{1000}, rlim_t{200}, rlim_t{20}, rlim_t{3}}) {
+    if (wanted >= files.rlim_cur) continue;
+    const int high = ::fcntl(fd.get(), F_DUPFD, static_cast<int>(wanted));
+    if (high < 0) continue;
+    fd = make_fd(high);
+    return;
+  }
+  ::fcntl(fd.get(), F_SETFD, 0);
 }
 
 std::string read_file(const std::string& path, std::size_t limit) {

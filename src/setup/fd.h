@@ -12,6 +12,10 @@ namespace ib::softib {
 using Fd = platform::NativeHandle;
 Fd make_fd(int fd);
 
+// Gives a descriptor to the program that will replace this one: open across exec, at a high number,
+// which disturbs no program.
+void hand_over(Fd& fd);
+
 // Returns a whole file (at most `limit` bytes of it); empty if it cannot be read.
 std::string read_file(const std::string& path, std::size_t limit = 1u << 20);
 // Returns a whole open file, from its start.

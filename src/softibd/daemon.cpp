@@ -62,6 +62,7 @@ Status Daemon::build_devices(const FabricConfig& config, std::string& reason) {
                                        std::move(hca_options), std::move(tree_options), reason);
   if (!devices) return devices.error();
   devices_ = *std::move(devices);
+  devices_->set_on_process_ended([this](std::uint64_t process) { clients_.end_services(process); });
   if (verify_ != nullptr) verify_->watch(*devices_);
   const bool has_managers =
       options_.shape.management == fabric::SubnetManagement::Softib && !options_.managers.is_direct;
@@ -171,6 +172,11 @@ Result<os::NativeHandle> Daemon::subnet_managers(const verbs::control::SmIn& in,
   }
   IB_CHECK(carry_out(in, *managers, reason));
   return memory_.make_text(drivers::json_text(managers_json(*fabric_.model, *managers)), reason);
+}
+
+Result<ProgramService> Daemon::service(const verbs::control::OpenServiceIn& in,
+                                       const io::Client& client, std::string& reason) {
+  return find_service(devices_->access_layer(), devices_->tree().core(), in, client, reason);
 }
 
 void Daemon::disconnect(io::FileObject& process) {

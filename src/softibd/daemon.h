@@ -61,6 +61,8 @@ class Daemon : public SessionHost {
   io::DeviceObject* rdma_cm_device() override { return &devices_->rdma_cm_device().device(); }
   io::DeviceObject* umad_device() override { return &devices_->umad_device().device(); }
   io::DeviceObject* stream_device() override { return &devices_->streams().device(); }
+  Result<ProgramService> service(const verbs::control::OpenServiceIn& in, const io::Client& client,
+                                 std::string& reason) override;
   void disconnect(io::FileObject& process) override;
   void send_down(io::IrpRef irp) override;
   void on_close_asked(const io::FileObject& file) override;

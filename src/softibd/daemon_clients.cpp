@@ -59,6 +59,12 @@ void DaemonClients::end_sessions() {
   for (const auto& [id, session] : sessions_) session->end();
 }
 
+void DaemonClients::end_services(std::uint64_t process) {
+  for (const auto& [id, session] : sessions_) {
+    if (session->serves() == process) session->end();
+  }
+}
+
 std::map<std::uint32_t, DaemonClients::Program> DaemonClients::programs() const {
   std::map<std::uint32_t, Program> programs;
   for (const auto& [id, session] : sessions_) {

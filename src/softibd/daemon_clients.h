@@ -34,6 +34,8 @@ class DaemonClients {
   void stop_listening() { server_.reset(); }
   // As if all clients had gone.
   void end_sessions();
+  // The process of a session is over: so are the connections by which it has services.
+  void end_services(std::uint64_t process);
   // A session is over.
   void remove(std::uint64_t session);
 

@@ -191,6 +191,7 @@ void DaemonDevices::make_streams(platform::StreamHost& host) {
       std::move(options));
   core.on_process_ended = [this](std::uint64_t session, std::uint32_t slot) {
     streams_->on_process_ended(session, slot);
+    if (on_process_ended_) on_process_ended_(session);
   };
 }
 

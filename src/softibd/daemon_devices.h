@@ -28,8 +28,10 @@
 #include "services/umad/umad_service.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace ib::softib {
 
@@ -61,6 +63,10 @@ class DaemonDevices {
   services::UmadDevice& umad_device() { return *umad_device_; }
   services::rdma_cm::RdmaCmDevice& rdma_cm_device() { return *rdma_cm_device_; }
   services::StreamService& streams() { return *streams_; }
+  // The process of a session is over; its queue pairs are gone, or are going.
+  void set_on_process_ended(std::function<void(std::uint64_t session)> call) {
+    on_process_ended_ = std::move(call);
+  }
 
  private:
   DaemonDevices(platform::Executor& executor, fabric::Fabric& fabric)
@@ -92,6 +98,7 @@ class DaemonDevices {
   std::unique_ptr<services::rdma_cm::RdmaCmDevice> rdma_cm_device_;
   std::unique_ptr<services::rdma_cm::CmConnector> stream_connector_;
   std::unique_ptr<services::StreamService> streams_;
+  std::function<void(std::uint64_t session)> on_process_ended_;
 };
 
 // A number that no other softibd has.

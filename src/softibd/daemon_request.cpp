@@ -6,6 +6,7 @@
 #include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
 #include "verbs/control_umad.h"
+#include "verbs/services/open_service.h"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ using verbs::control::kMaxMessage;
 using verbs::control::ReplyHeader;
 using verbs::control::RequestHeader;
 
-enum class Target : std::uint8_t { None, Fabric, Hca };
+enum class Target : std::uint8_t { None, Fabric, Hca, Service };
 
 // A switch without default: the compiler reports a code that is missing here.
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -99,6 +100,15 @@ Target target_of(Code code) {
   return Target::None;
 }
 
+// Of a code of any part of the protocol.
+Target target_of(std::uint32_t code) {
+  if (verbs::control::is_of_service_file(code)) return Target::Service;
+  const bool is_of_fabric = verbs::control::is_umad(code) || verbs::control::is_topology(code) ||
+                            verbs::control::is_stream(code) || verbs::control::is_sm(code) ||
+                            verbs::control::is_service(code);
+  return is_of_fabric ? Target::Fabric : target_of(static_cast<Code>(code));
+}
+
 // Returns the first mistake of a request whose header is complete; empty: none.
 Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
              std::string& reason) {
@@ -121,10 +131,7 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InsufficientResources,
         "file descriptors were lost: a request may bring 2, and softibd needs room for them");
   }
-  const bool is_of_fabric =
-      verbs::control::is_umad(header.code) || verbs::control::is_topology(header.code) ||
-      verbs::control::is_stream(header.code) || verbs::control::is_sm(header.code);
-  const Target target = is_of_fabric ? Target::Fabric : target_of(static_cast<Code>(header.code));
+  const Target target = target_of(header.code);
   if (target == Target::None) {
     return fail(Status::NotSupported,
                 fmt::format("request code {} is not known to this softibd (interface version {})",
@@ -135,9 +142,10 @@ Status check(const RequestHeader& header, std::size_t size, MessageFlaws flaws,
         Status::InvalidParameter,
         fmt::format("request code {} goes to file 0, not to file {}", header.code, header.file));
   }
-  if (target == Target::Hca && header.file == 0) {
+  if (target != Target::Fabric && header.file == 0) {
+    const char* what = target == Target::Hca ? "an open HCA" : "a file of a service";
     return fail(Status::InvalidParameter,
-                fmt::format("request code {} goes to an open HCA, not to file 0", header.code));
+                fmt::format("request code {} goes to {}, not to file 0", header.code, what));
   }
   return Status::Ok;
 }
@@ -181,14 +189,18 @@ void finish_reply(ReplyHeader header, std::span<std::byte> message) {
   std::memcpy(message.data(), &header, sizeof header);
 }
 
-std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason) {
+std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason,
+                                        std::span<const std::byte> output) {
   ReplyHeader header;
   header.tag = tag;
   header.status = static_cast<std::uint32_t>(status);
-  const std::string_view text = reason.substr(0, std::size_t{kMaxMessage} - sizeof header);
-  std::vector<std::byte> message(sizeof header + text.size());
+  header.information = output.size();
+  const std::size_t before = sizeof header + output.size();
+  const std::string_view text = reason.substr(0, std::size_t{kMaxMessage} - before);
+  std::vector<std::byte> message(before + text.size());
   finish_reply(header, message);
-  if (!text.empty()) std::memcpy(message.data() + sizeof header, text.data(), text.size());
+  std::ranges::copy(output, message.begin() + sizeof header);
+  if (!text.empty()) std::memcpy(message.data() + before, text.data(), text.size());
   return message;
 }
 

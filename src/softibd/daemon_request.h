@@ -42,7 +42,9 @@ std::size_t handles_of(verbs::control::Code code);
 
 // Writes the header of an answer, with the length; `message` has room for it, then the output.
 void finish_reply(verbs::control::ReplyHeader header, std::span<std::byte> message);
-// A text that is too long for a message is cut.
-std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason);
+// A text that is too long for a message is cut. `output`: of a request that has some all the same
+// (verbs/services/open_service.h).
+std::vector<std::byte> make_error_reply(std::uint64_t tag, Status status, std::string_view reason,
+                                        std::span<const std::byte> output = {});
 
 }  // namespace ib::softib

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "softibd/daemon_session.h"
 
+#include "al/service_file.h"
+#include "base/buffers.h"
 #include "base/printable.h"
 
 #include <fmt/format.h>
@@ -20,11 +22,19 @@ using control::Code;
 struct DaemonSession::Buffers {
   // Every output structure fits; longer ones travel as a file.
   static constexpr std::size_t kOutputBytes = 4096;
+  // Of requests of services, of which many wait.
+  static constexpr std::size_t kServiceOutputBytes = 512;
+  static_assert(sizeof(control::CmRequest) <= kServiceOutputBytes &&
+                sizeof(control::CmReply) <= kServiceOutputBytes &&
+                sizeof(control::CmEvent) <= kServiceOutputBytes &&
+                sizeof(control::CmQueryOut) <= kServiceOutputBytes &&
+                sizeof(control::SaEvent) <= kServiceOutputBytes);
 
+  explicit Buffers(std::size_t output_bytes) : reply(sizeof(control::ReplyHeader) + output_bytes) {}
   std::span<std::byte> output() { return std::span(reply).subspan(sizeof(control::ReplyHeader)); }
 
   std::vector<std::byte> input;
-  std::array<std::byte, sizeof(control::ReplyHeader) + kOutputBytes> reply{};
+  std::vector<std::byte> reply;
 };
 
 // An IRP with its buffers, and what the answer needs.
@@ -38,6 +48,8 @@ struct DaemonSession::Request {
   Request* next = nullptr;       // goes to the file that this one, or the one before, opens
   os::NativeHandle answer_to{};  // of an umad file: a socket instead of the connection
   std::unique_ptr<Buffers> buffers;
+  bool is_of_service = false;                   // it goes to a file of a service
+  std::unique_ptr<services::ServiceUser> user;  // of one that opens such a file
   std::list<Request>::iterator self;
 };
 
@@ -78,7 +90,14 @@ DaemonSession::Request& DaemonSession::new_request(std::uint64_t tag, Code code)
   request.code = code;
   request.irp.requestor_mode = io::RequestorMode::User;
   request.irp.code = static_cast<std::uint32_t>(code);
-  request.buffers = spare_ != nullptr ? std::move(spare_) : std::make_unique<Buffers>();
+  request.is_of_service = control::is_of_service_file(request.irp.code);
+  if (request.is_of_service) {
+    ++services_.requests;
+    request.buffers = std::make_unique<Buffers>(Buffers::kServiceOutputBytes);
+  } else {
+    request.buffers =
+        spare_ != nullptr ? std::move(spare_) : std::make_unique<Buffers>(Buffers::kOutputBytes);
+  }
   request.irp.out = request.buffers->output();
   return request;
 }
@@ -109,10 +128,11 @@ void DaemonSession::carry_out(const ParsedRequest& parsed,
   request.irp.in = request.buffers->input;
   std::move(handles.begin(), handles.begin() + handles_of(parsed.code),
             request.irp.in_handles.begin());
-  if (requests_.size() >= kMaxPending) connection_->pause();
+  if (is_full()) connection_->pause();
 
   if (const auto node = node_of_run(request.irp)) run_node_ = *node;
   if (carry_out_here(request)) return;
+  if (request.is_of_service) return of_service(request, parsed.file);
   io::ClientFile* file = files_.find(parsed.file);
   if (file != nullptr && dispatch(request, *file)) return;
   fail(request, Status::NotFound, fmt::format("file {} is not open", parsed.file));
@@ -138,6 +158,8 @@ bool DaemonSession::carry_out_here(Request& request) {
     umad(request);
   } else if (control::is_stream(request.irp.code)) {
     stream(request);
+  } else if (request.irp.code == static_cast<std::uint32_t>(control::ServiceCode::Open)) {
+    open_service(request);
   } else if (request.code == Code::OpenMailbox) {
     open_mailbox(request);
   } else if (request.code == Code::Open) {
@@ -266,6 +288,47 @@ void DaemonSession::stream(Request& request) {
   io::call_driver(*device, request.irp.start(&on_request_done, &request));
 }
 
+// A file on the device of a service; the device gets what it gets from a driver, and who it is.
+void DaemonSession::open_service(Request& request) {
+  const auto in = request.irp.input<control::OpenServiceIn>();
+  if (!in) return fail(request, Status::Malformed, "OpenService takes 16 bytes of input");
+  std::erase_if(services_.files,
+                [this](std::uint32_t number) { return !files_.all().contains(number); });
+  if (services_.files.size() >= control::kMostServiceFiles) {
+    return fail(
+        request, Status::InsufficientResources,
+        fmt::format("a connection has at most {} files of services", control::kMostServiceFiles));
+  }
+  std::string reason;
+  Result<ProgramService> found = host_.service(*in, client_, reason);
+  if (!found) return fail(request, found.error(), reason);
+  if (services_.process != 0 && services_.process != found->process) {
+    return fail(request, Status::InvalidParameter, "a connection has services of one process");
+  }
+  services_.process = found->process;
+  al::ServiceOpenIn open;
+  open.ca_index = in->ca_index;
+  const auto bytes = bytes_of(open);
+  request.buffers->input.assign(bytes.begin(), bytes.end());
+  request.irp.in = request.buffers->input;
+  request.user = std::make_unique<services::ServiceUser>(std::move(found->user));
+  request.irp.parameters.set(request.user.get());
+  const std::uint32_t number = files_.new_number();
+  services_.files.insert(number);
+  connection_->expect_many();
+  send_create(request, *found->device, number, &files_.find(0)->object());
+}
+
+void DaemonSession::of_service(Request& request, std::uint32_t number) {
+  if (services_.requests > control::kMostServiceRequests) {
+    return fail(request, Status::InsufficientResources,
+                fmt::format("{} requests of this connection wait", control::kMostServiceRequests));
+  }
+  io::ClientFile* file = services_.files.contains(number) ? files_.find(number) : nullptr;
+  if (file != nullptr && dispatch(request, *file)) return;
+  fail(request, Status::NotFound, fmt::format("file {} is not open, or of no service", number));
+}
+
 void DaemonSession::on_look(bool last) {
   io::ClientFile* file = files_.find(rdma_cm_.file());
   if (file != nullptr && file->is_open())
@@ -374,7 +437,10 @@ void DaemonSession::answer(Request& request) {
     return umad_.send(request.irp, request.answer_to, message, std::move(request.irp.out_handles));
   }
   const std::string reason = irp.reason.empty() ? status_text(irp.status) : irp.reason;
-  umad_.send(request.irp, request.answer_to, make_error_reply(request.tag, irp.status, reason));
+  const auto output =
+      request.buffers->output().first(request.is_of_service ? irp.out_size : std::size_t{0});
+  umad_.send(request.irp, request.answer_to,
+             make_error_reply(request.tag, irp.status, reason, output));
 }
 
 // For requests that did not get as far as a driver.
@@ -386,9 +452,14 @@ void DaemonSession::fail(Request& request, Status status, std::string_view reaso
 void DaemonSession::forget(Request& request) {
   // The Close of its file, if that waited for this request.
   auto close = request.file != nullptr ? files_.end(*request.file, request.irp) : std::nullopt;
-  spare_ = std::move(request.buffers);
+  const bool was_full = is_full();
+  if (request.is_of_service) {
+    --services_.requests;
+  } else {
+    spare_ = std::move(request.buffers);
+  }
   requests_.erase(request.self);
-  if (!files_.is_ending() && requests_.size() == kMaxPending - 1) connection_->resume();
+  if (!files_.is_ending() && was_full && !is_full()) connection_->resume();
   if (close) host_.send_down(*std::move(close));
 }
 

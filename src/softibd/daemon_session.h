@@ -13,6 +13,7 @@
 #include "io/device.h"
 #include "linux/server/server_connection.h"
 #include "softibd/daemon_request.h"
+#include "softibd/device_files/program_services.h"
 #include "softibd/device_files/session_rdma_cm.h"
 #include "softibd/device_files/session_umad.h"
 #include "verbs/control_sm.h"
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +57,12 @@ class SessionHost {
   virtual io::DeviceObject* umad_device() { return nullptr; }
   // The device of streams, which takes requests of file 0; nullptr if there is none.
   virtual io::DeviceObject* stream_device() { return nullptr; }
+  // The service that the client `client` opens.
+  virtual Result<ProgramService> service(const verbs::control::OpenServiceIn& /*in*/,
+                                         const io::Client& /*client*/, std::string& reason) {
+    reason = "no services here";
+    return Status::NotSupported;
+  }
   virtual void disconnect(io::FileObject& process) = 0;  // before its requests are cancelled
   // Starts a request to the device of its file.
   virtual void send_down(io::IrpRef irp) {
@@ -74,7 +82,7 @@ class SessionHost {
 class DaemonSession : private os::ServerConnection::Handler, private io::ClientFiles::Owner {
  public:
   // The number of requests that one session may have under way; further ones are not read from the
-  // socket.
+  // socket. Those of services wait for others, and have a limit of their own.
   static constexpr std::size_t kMaxPending = 64;
   static constexpr std::size_t kMaxFiles = 8192;
 
@@ -87,6 +95,8 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void start();
   void end();  // as if the client had gone
   bool is_over() const { return files_.is_over(); }
+  // The process whose services it has, by its session; 0: none.
+  std::uint64_t serves() const { return services_.process; }
   const io::Client& client() const { return client_; }
   // The node on which the client runs, or a program will that `softib run` becomes; empty: not
   // known.
@@ -122,6 +132,9 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   void send_to(Request& request, std::uint32_t number);
   void umad(Request& request);
   void stream(Request& request);
+  void open_service(Request& request);
+  void of_service(Request& request, std::uint32_t number);
+  bool is_full() const { return requests_.size() - services_.requests >= kMaxPending; }
 
   static void on_request_done(io::Irp& irp, void* context);
   void finish(Request& request);
@@ -141,6 +154,11 @@ class DaemonSession : private os::ServerConnection::Handler, private io::ClientF
   SessionRdmaCm rdma_cm_;
   Request* opens_rdma_cm_ = nullptr;  // its Create; requests wait for it
   SessionUmad umad_;
+  struct Services {
+    std::uint64_t process = 0;      // of which process; 0: no file was opened
+    std::set<std::uint32_t> files;  // by number; maybe some that are closed
+    std::size_t requests = 0;       // to them, of requests_
+  } services_;
 };
 
 }  // namespace ib::softib

@@ -3,6 +3,7 @@
 
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/trace/code_name.h"
+#include "verbs/services/open_service.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,9 @@ bool may_fail(std::uint32_t number) {
                                     Code::DestroyChannel, Code::DestroyBacking, Code::Status,
                                     Code::TraceRead,      Code::Devices,        Code::ListNames,
                                     Code::Resources};
-  return !drivers::lets_go(code) &&
+  const bool ends_object = number == static_cast<std::uint32_t>(verbs::control::SaCode::Destroy) ||
+                           number == static_cast<std::uint32_t>(verbs::control::CmCode::Destroy);
+  return !drivers::lets_go(code) && !ends_object &&
          std::find(std::begin(kNever), std::end(kNever), code) == std::end(kNever);
 }
 

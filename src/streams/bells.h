@@ -139,9 +139,10 @@ inline void take_packets(SharedEnd& own, Link& link, std::uint32_t count, hca::P
 }
 
 // Nothing is left to read, as far as the caller has seen. Under the lock of `own`. Returns false if
-// something has come meanwhile: `has_arrival` looks.
+// something has come meanwhile: `has_arrival` looks. `keeps_one`: a packet, if there is one.
 template <class HasArrival>
-bool become_quiet(SharedEnd& own, Link& link, hca::PosterHost& host, HasArrival&& has_arrival) {
+bool become_quiet(SharedEnd& own, Link& link, hca::PosterHost& host, HasArrival&& has_arrival,
+                  bool keeps_one) {
   if (!is_nothing_coming(own, host, has_arrival)) return false;
   const std::uint32_t word = own.bell.fetch_and(bell::kComing, std::memory_order_seq_cst);
   const std::uint32_t count = bell::packets(word) + own.owed;
@@ -155,7 +156,9 @@ bool become_quiet(SharedEnd& own, Link& link, hca::PosterHost& host, HasArrival&
     return false;
   }
   own.owed = 0;
-  if (count > 0) take_packets(own, link, count, host);
+  if (count == 0) return true;
+  if (keeps_one) own.bell.fetch_add(bell::kExtra, std::memory_order_seq_cst);
+  take_packets(own, link, count - (keeps_one ? 1 : 0), host);
   return true;
 }
 

@@ -113,6 +113,14 @@ std::size_t End::copy_ahead(std::span<const Part> parts, ReadHow how) {
   return done;
 }
 
+// A reader that only looks does the same work as others when there is nothing.
+std::size_t End::look_ahead(Link& link, std::span<const Part> parts, ReadHow how) {
+  const std::size_t there = copy_ahead(parts, how);
+  if (there > 0) return there;
+  read_through(link, {}, how);
+  return copy_ahead(parts, how);
+}
+
 // Bytes of the stream, from the front on, to the program's memory from `from` on. They are
 // consumed, and their buffers posted again.
 std::size_t End::copy_out(std::span<const Part> parts, std::size_t from, ReadHow how) {
@@ -171,13 +179,16 @@ Moved End::read_locked(Link& link, std::span<const Part> parts, ReadHow how) {
   if (!section) return {Verdict::Gone, 0};
   take_in(link);
   if (how.urgent) return read_urgent(parts, how);
-  const std::size_t done = how.peek ? copy_ahead(parts, how) : read_through(link, parts, how);
+  const std::size_t done = how.peek ? look_ahead(link, parts, how) : read_through(link, parts, how);
   let_peer_go_on(link);
   if (done > 0 || length_of(parts) == 0) {
     shared_.edge_due.store(1, std::memory_order_relaxed);
     return {Verdict::Done, done};
   }
-  if (is_over_for_reads()) return {ended(), 0};
+  if (is_over_for_reads()) {
+    shut_link_for_reads(link);
+    return {ended(), 0};
+  }
   return {Verdict::WouldBlock, 0};
 }
 
@@ -214,15 +225,22 @@ void End::give_way(Link& link) {
 bool End::settle(Link& link) {
   const auto has_arrival = [this] { return own_->has_arrival(); };
   while (shared_.state.receiving.readable == 0 && !is_over_for_reads()) {
-    if (become_quiet(shared_, link, access_.plane.host(), has_arrival)) return true;
+    if (become_quiet(shared_, link, access_.plane.host(), has_arrival, keeps_packet())) return true;
     take_in(link);
   }
   return false;
 }
 
+// A port is down, so that the peer gets no receives for what it wants to send. When they have gone
+// it may be that nobody is at work there: then this end has the peer send, and needs a packet.
+bool End::keeps_packet() const {
+  return shared_.pending.header_length != 0 &&
+         peer_.has_backlog.load(std::memory_order_relaxed) != 0;
+}
+
 // A writer at the other side that has found no room waits no longer.
 void End::let_peer_go_on(Link& link) {
-  if (has_extra(shared_) && has_room_again(peer_)) {
+  if (has_extra(shared_) && has_room_again(peer_) && !keeps_packet()) {
     let_peer_write(shared_, link, access_.plane.host());
   }
 }
@@ -276,6 +294,23 @@ bool End::bury_peer(Link& link) {
 void End::take_in(Link& link) {
   own_->receive();
   if (own_->has_backlog()) send(link);
+  shut_link(link);
+}
+
+// The link is shut for what the program has shut once that is all sent: a link that is shut takes
+// no packets for bytes that come later. The other side may have sent them.
+void End::shut_link(Link& link) {
+  const std::uint32_t shut = shared_.shut & (kShutWrite | kShutLinkWrite);
+  if (shut != kShutWrite || own_->has_backlog()) return;
+  shared_.shut |= kShutLinkWrite;
+  link.shut_write();
+}
+
+// The peer has sent its last byte, maybe by the work of this end.
+void End::shut_link_for_reads(Link& link) {
+  if (sdp::front(shared_.state).kind != sdp::Front::End) return;
+  if ((std::exchange(shared_.shut, shared_.shut | kShutLinkRead) & kShutLinkRead) != 0) return;
+  link.shut_read();
 }
 
 // Sends from this end, and rings where there is news.

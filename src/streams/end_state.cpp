@@ -23,6 +23,7 @@ bool End::shut_down(Link& link, int how) {
       shared_.shut |= kShutWrite;
       sdp::shutdown_send(shared_.state);
       send(link);
+      shut_link(link);
     }
   }
   answer(link);

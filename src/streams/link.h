@@ -22,6 +22,10 @@ class Link {
   virtual Taken take(std::uint32_t most) = 0;
   virtual bool is_writable() = 0;
   virtual bool has_hung_up() = 0;
+  // The peer's link tells its program that no bytes will come (POLLRDHUP), and takes no packet any
+  // more; the same by the peer itself.
+  virtual void shut_write() = 0;
+  virtual void shut_read() = 0;
 };
 
 }  // namespace ib::streams

@@ -90,7 +90,7 @@ struct alignas(hca::kLine) SharedEnd {
   std::uint64_t bytes_received = 0;
   std::uint32_t peer_is_buried =
       0;                           // its link is closed everywhere; this end's user has taken over
-  std::uint32_t shut = 0;          // 1: SHUT_RD, 2: SHUT_WR, as the program has called
+  std::uint32_t shut = 0;          // bits of streams/shut.h
   std::uint32_t end_reported = 0;  // the reset was told to a read
   std::uint32_t linger_zero = 0;   // SO_LINGER with time 0
   std::uint8_t urgent_byte = 0;    // that a read has passed over

@@ -157,7 +157,9 @@ Work::Sent Work::send_pending() {
   pieces.add(pending.header.data(), header);
   pieces.add(ring + pending.ring_offset, pending.length);
   const Sent sent = execute(pieces, pending.tag);
-  if (sent == Sent::Done) pending = {};
+  if (sent != Sent::Done) return sent;
+  end_.bytes_sent += pending.length;
+  pending = {};
   return sent;
 }
 

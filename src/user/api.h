@@ -43,8 +43,9 @@ class EventSink {
 };
 
 struct ProcessOptions {
-  std::string node;     // empty: the fabric's first
-  std::string program;  // for people
+  std::string node;        // empty: the fabric's first
+  std::string program;     // for people
+  bool ca_events = false;  // also CaAdded and CaRemoved, of the HCAs of the node
 };
 
 class ProtectionDomain {

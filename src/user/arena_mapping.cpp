@@ -33,6 +33,7 @@ Status ArenaMapping::attach(platform::ClientHost& host, ControlConnection& conne
   control::AttachIn in;
   put_text(in.node, options.node);
   put_text(in.program, options.program);
+  if (options.ca_events) in.flags |= control::attach_flag::kCaEvents;
   platform::ControlReply reply = connection.exchange(control::Code::Attach, 0, bytes_of(in),
                                                      std::as_writable_bytes(std::span(&out, 1)));
   if (reply.status != Status::Ok) {

@@ -398,7 +398,7 @@ struct QpCaps {
 namespace qp_flag {
 inline constexpr std::uint32_t kBlockLoopback = 1;  // multicast: not to itself
 // UD: sends to others with this flag, and takes from them, datagrams of several packets, up to
-// limits::kMaxLargeDatagram (docs/design/0032). Not in the ABI of libibverbs.
+// limits::kMaxLargeDatagram (docs/design/0031). Not in the ABI of libibverbs.
 inline constexpr std::uint32_t kTakesLarge = 2;
 inline constexpr std::uint32_t kAll = kBlockLoopback | kTakesLarge;
 }  // namespace qp_flag

@@ -4,6 +4,7 @@
 //
 // control_client SOCKET   prints a transcript: each request, its status and its output.
 #include "verbs/control.h"
+#include "verbs/services/open_service.h"  // for its layout
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -5,6 +5,7 @@
 
 #include "linux/client/client_channel.h"
 #include "linux/client/client_host.h"
+#include "linux/client/client_requests.h"
 
 #include <fcntl.h>
 
@@ -40,6 +41,10 @@ class TestHost final : public platform::ClientHost {
   std::uint64_t page_size() override { return real_.page_size(); }
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override {
     return os::connect_channel(settings_.socket, reason);
+  }
+  Result<std::unique_ptr<platform::RequestChannel>> connect_for_requests(
+      std::string& reason) override {
+    return os::connect_for_requests(settings_.socket, reason);
   }
   Result<std::unique_ptr<platform::MappedFile>> map(const platform::NativeHandle& file,
                                                     std::uint64_t space,

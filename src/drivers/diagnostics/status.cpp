@@ -69,6 +69,15 @@ Json addresses_json(const fabric::Node& node) {
   return addresses;
 }
 
+const char* address_source_name(fabric::AddressSource source) {
+  switch (source) {
+    case fabric::AddressSource::Default: return "default";
+    case fabric::AddressSource::Configured: return "configured";
+    case fabric::AddressSource::Interfaces: return "interfaces";
+  }
+  return "unknown";
+}
+
 Json port_json(const Core& core, const fabric::Hca& hca, const fabric::Port& port,
                const PortTotals& totals) {
   Json json = {{"number", port.number},
@@ -126,9 +135,12 @@ Json nodes_json(Core& core, const control::StatusIn* part) {
   const std::vector<PortTotals> totals = all_port_totals(core);
   Json nodes = Json::array();
   for (const fabric::Node& node : chosen_nodes(core, part)) {
-    nodes.push_back({{"name", node.name},
-                     {"addresses", addresses_json(node)},
-                     {"hcas", hcas_json(core, node, totals)}});
+    nodes.push_back(
+        {{"name", node.name},
+         {"addresses", addresses_json(node)},
+         {"address_source", address_source_name(node.address_source)},
+         {"default_address", verbs::address_text(core.fabric.default_addresses(node).front().ip)},
+         {"hcas", hcas_json(core, node, totals)}});
   }
   return nodes;
 }

@@ -81,6 +81,11 @@ std::string text_of(const Core& core, const fabric::Port& port) {
 // Where the peer of this queue pair should be.
 PeerPlace place_of(Core& core, const control::TraceErrorIn& in) {
   PeerPlace place;
+  if (const verbs::Gid gid = ip_trouble_gid(in); !verbs::is_zero(gid)) {
+    const fabric::Port* target = core.fabric.graph().find_port(gid);
+    if (target != nullptr) place.target = text_of(core, *target);
+    return place;
+  }
   const Qp* qp = core.qps.find(in.qp_index);
   if (verbs::control::is_of_way(in.cause)) {
     const fabric::Port* end = core.fabric.graph().port(static_cast<std::uint32_t>(in.detail >> 32));

@@ -4,6 +4,7 @@
 #include "verbs/control_sm.h"
 #include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
+#include "verbs/services/open_service.h"
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,43 @@ const char* stream_code_name(verbs::control::StreamCode code) {
   return "an unknown request";
 }
 
+const char* sa_code_name(verbs::control::SaCode code) {
+  using verbs::control::SaCode;
+  switch (code) {
+    case SaCode::QueryPath: return "SaQueryPath";
+    case SaCode::Register: return "SaRegister";
+    case SaCode::Subscribe: return "SaSubscribe";
+    case SaCode::Join: return "SaJoin";
+    case SaCode::WaitEvent: return "SaWaitEvent";
+    case SaCode::Destroy: return "SaDestroy";
+  }
+  return "an unknown request";
+}
+
+const char* cm_code_name(verbs::control::CmCode code) {
+  using verbs::control::CmCode;
+  switch (code) {
+    case CmCode::Listen: return "CmListen";
+    case CmCode::GetRequest: return "CmGetRequest";
+    case CmCode::Connect: return "CmConnect";
+    case CmCode::Establish: return "CmEstablish";
+    case CmCode::Accept: return "CmAccept";
+    case CmCode::Reject: return "CmReject";
+    case CmCode::Delay: return "CmDelay";
+    case CmCode::Disconnect: return "CmDisconnect";
+    case CmCode::ConfirmDisconnect: return "CmConfirmDisconnect";
+    case CmCode::WaitEvent: return "CmWaitEvent";
+    case CmCode::LoadPath: return "CmLoadPath";
+    case CmCode::AnswerPath: return "CmAnswerPath";
+    case CmCode::PathMigrated: return "CmPathMigrated";
+    case CmCode::Query: return "CmQuery";
+    case CmCode::Resolve: return "CmResolve";
+    case CmCode::Respond: return "CmRespond";
+    case CmCode::Destroy: return "CmDestroy";
+  }
+  return "an unknown request";
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -49,6 +87,9 @@ const char* code_name(std::uint32_t code) {
     return topology_code_name(static_cast<verbs::control::TopologyCode>(code));
   }
   if (verbs::control::is_sm(code)) return "Sm";
+  if (verbs::control::is_sa(code)) return sa_code_name(static_cast<verbs::control::SaCode>(code));
+  if (verbs::control::is_cm(code)) return cm_code_name(static_cast<verbs::control::CmCode>(code));
+  if (verbs::control::is_service(code)) return "OpenService";
   if (verbs::control::is_stream(code)) {
     return stream_code_name(static_cast<verbs::control::StreamCode>(code));
   }

@@ -392,6 +392,9 @@ std::string name_of(const Party& party) {
 std::string explain_error(const TraceErrorIn& e, const Party& self,
                           const std::optional<Party>& peer, const PeerPlace& place,
                           const std::optional<KeyRange>& range) {
+  if (const std::string trouble = explain_ip_trouble(e, place.target); !trouble.empty()) {
+    return fmt::format("{}: {}.", name_of(self), trouble);
+  }
   if (const std::string refusal = explain_refusal(e); !refusal.empty()) {
     return fmt::format("{}: {}.", name_of(self), refusal);
   }

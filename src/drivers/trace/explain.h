@@ -29,6 +29,7 @@ struct PeerPlace {
   std::string others;        // if no port is there: the LIDs or GIDs of the fabric
   std::string
       unreached{};        // the port that is there, if no way leads to it: "node1, softib0, port 1"
+  std::string target{};   // the port of the GID that an interface of IP cannot reach
   std::string way_end{};  // where the way there ends: "switch leaf1, port 3"
 };
 
@@ -55,5 +56,11 @@ std::string explain_way(const verbs::control::TraceErrorIn& error, const std::st
 
 // A request that ibv_post_* or ibv_wr_complete did not take; empty: `error` is about another thing.
 std::string explain_refusal(const verbs::control::TraceErrorIn& error);
+
+// An interface of IP over InfiniBand that cannot reach a GID, or nothing (verbs/ip_trouble.h);
+// empty: `error` is about another thing. `port`: that which has the GID; may be empty.
+std::string explain_ip_trouble(const verbs::control::TraceErrorIn& error, const std::string& port);
+// Zero unless `error` is one that has a GID.
+verbs::Gid ip_trouble_gid(const verbs::control::TraceErrorIn& error);
 
 }  // namespace ib::drivers

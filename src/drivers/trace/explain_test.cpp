@@ -3,6 +3,7 @@
 
 #include "drivers/trace/code_name.h"
 #include "verbs/explanation.h"
+#include "verbs/ip_trouble.h"
 #include "verbs/post_refusal.h"
 
 #include <gtest/gtest.h>
@@ -92,6 +93,29 @@ TEST(Explain, ARefusedPostHasItsValueAndWhatWouldBeRight) {
     const std::string said =
         text(static_cast<PostRefusal>(verbs::control::kFirstPostRefusal + i), 1, 2);
     EXPECT_NE(said.find("was refused: "), std::string::npos) << said;
+    EXPECT_TRUE(sentences.insert(said).second) << said;
+  }
+}
+
+TEST(Explain, AnInterfaceOfIpNamesWhatItCannotReachAndWhy) {
+  using verbs::control::IpTrouble;
+  TraceErrorIn in = error(WrOpcode::Send, WcStatus::Success,
+                          static_cast<Cause>(static_cast<std::uint32_t>(IpTrouble::PathRefused)),
+                          static_cast<std::uint64_t>(Status::NotFound));
+  in.address = 0xfe80000000000000;
+  in.wr_id = 0x0253460000010001;
+  PeerPlace place;
+  place.target = "node1, softib0, port 1";
+  EXPECT_EQ(explain_error(in, kSelf, std::nullopt, place),
+            "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): IP over InfiniBand cannot reach "
+            "fe80::253:4600:1:1 (node1, softib0, port 1): the subnet administrator has no path "
+            "there (not found).");
+  std::set<std::string> sentences;
+  in.address = in.wr_id = 0;
+  for (std::uint32_t i = 0; i < verbs::control::kIpTroubleCount; ++i) {
+    in.cause = static_cast<Cause>(verbs::control::kFirstIpTrouble + i);
+    const std::string said = explain_error(in, kSelf, std::nullopt);
+    EXPECT_NE(said.find("IP over InfiniBand has no carrier: "), std::string::npos) << said;
     EXPECT_TRUE(sentences.insert(said).second) << said;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Whether a datagram queue pair takes datagrams of several packets (docs/design/0032).
+// Whether a datagram queue pair takes datagrams of several packets (docs/design/0031).
 //
 // Thread rule: any thread, without an OpScope: the answer decides about no memory. A poster looks
 // again when it executes the request.

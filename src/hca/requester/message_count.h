@@ -57,7 +57,7 @@ void count_request(QpEntry& own, const SendWqe& wqe, std::uint32_t bytes);
 
 inline constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
-// Its payload, and its packets after the first (docs/design/0032).
+// Its payload, and its packets after the first (docs/design/0031).
 struct DatagramSize {
   std::uint32_t bytes = 0;
   std::uint32_t more_packets = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Datagrams of several packets (docs/design/0032): who may send which, what is written where, and
+// Datagrams of several packets (docs/design/0031): who may send which, what is written where, and
 // what is counted; by examples and against a model.
 #include "hca/layout/large_datagrams.h"
 #include "hca/requester/message_count.h"

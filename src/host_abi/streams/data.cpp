@@ -175,6 +175,10 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
                        (reading.done == 0 || reading.wants_all()) &&
                        blocks(reading.fd, reading.stream, reading.flags);
     if (!waits) {
+      // The link may be readable until a port is up again: a program that looks should not spin.
+      if (moved.verdict == Verdict::WouldBlock && reading.end.is_stuck()) {
+        real::poll(nullptr, nfds_t{0}, kAgainMs);
+      }
       if (reading.done == 0) return result_of(moved.verdict);
       break;
     }
@@ -218,7 +222,9 @@ ssize_t receive(int fd, Socket& stream, const iovec* parts, std::size_t count, i
   }
   Reading reading{fd, stream, *end, flags, wanted};
   Cursor<streams::Part> cursor(parts, count);
+  const int error = errno;
   const ssize_t result = read_parts(reading, cursor);
+  if (result >= 0) errno = error;  // a wait may have been interrupted
   if (end->shared().wants_edges.load(std::memory_order_relaxed) != 0 && end->has_news()) {
     make_edges(fd);
   }
@@ -232,6 +238,7 @@ ssize_t transmit(int fd, Socket& stream, const iovec* parts, std::size_t count, 
   if ((flags & MSG_ZEROCOPY) != 0) return failed(EOPNOTSUPP);
   const std::size_t wanted = length_of(parts, count);
   std::size_t done = 0;
+  const int before = errno;
   Cursor<streams::ConstPart> cursor(parts, count);
   TimeLimit limit(fd, POLLOUT);
   while (done < wanted) {
@@ -255,6 +262,7 @@ ssize_t transmit(int fd, Socket& stream, const iovec* parts, std::size_t count, 
   }
   note_if_stuck(*end);
   note_use(fd);
+  errno = before;
   return static_cast<ssize_t>(done);
 }
 

@@ -34,16 +34,14 @@ constinit std::atomic<std::int64_t> next_attempt_ns{0};
 constexpr std::int64_t kBetweenAttempts = 1'000'000'000;
 constinit std::atomic<std::uint32_t> children{0};
 
-// A call to softibd by this thread, and errno of the program.
+// A call to softibd by this thread.
 class Call {
  public:
   Call() = default;
-  ~Call() { errno = error_; }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
  private:
-  int error_ = errno;
   Inside inside_;
   sockets::WithoutCancel no_cancel_;
 };

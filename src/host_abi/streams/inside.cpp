@@ -21,9 +21,7 @@ constexpr std::uint64_t kWaiting =
     ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGABRT));
 
 void set_mask(std::uint64_t mask, std::uint64_t* before) {
-  const int error = errno;
   ::syscall(SYS_rt_sigprocmask, long{SIG_SETMASK}, &mask, before, sizeof mask);
-  errno = error;
 }
 
 }  // namespace
@@ -31,7 +29,7 @@ void set_mask(std::uint64_t mask, std::uint64_t* before) {
 constinit thread_local int Inside::depth_ = 0;
 
 // A handler finds the depth 0, or does not run: otherwise its calls would be taken for ours.
-Inside::Inside() {
+Inside::Inside() : error_(errno) {
   if (depth_ == 0) set_mask(kWaiting, &before_);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   ++depth_;
@@ -41,6 +39,7 @@ Inside::~Inside() {
   --depth_;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (depth_ == 0) set_mask(before_, nullptr);
+  errno = error_;
 }
 
 }  // namespace ib::host_abi::stream_switch

@@ -83,6 +83,15 @@ bool OwnLink::has_hung_up() {
   return (look(0) & POLLHUP) != 0;
 }
 
+// A sandbox need not allow it. Then the link only becomes readable.
+void OwnLink::shut_write() {
+  if (!is_in_sandbox()) ::syscall(SYS_shutdown, static_cast<long>(fd_), long{SHUT_WR});
+}
+
+void OwnLink::shut_read() {
+  if (!is_in_sandbox()) ::syscall(SYS_shutdown, static_cast<long>(fd_), long{SHUT_RD});
+}
+
 short OwnLink::look(short events) const {
   pollfd entry{fd_, events, 0};
 #if defined(SYS_poll)

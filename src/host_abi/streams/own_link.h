@@ -16,6 +16,8 @@ class OwnLink final : public streams::Link {
   Taken take(std::uint32_t most) override;
   bool is_writable() override;
   bool has_hung_up() override;
+  void shut_write() override;
+  void shut_read() override;
   int fd() const { return fd_; }
 
  private:

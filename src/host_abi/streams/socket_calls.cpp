@@ -101,6 +101,18 @@ int control(int fd, unsigned long request, void* argument,
   return 0;
 }
 
+std::uint8_t tcp_state(int fd, streams::End& end) {
+  const Inside inside;
+  OwnLink link(fd);
+  return end.tcp_state(link);
+}
+
+bool shut_down(int fd, streams::End& end, int how) {
+  const Inside inside;
+  OwnLink link(fd);
+  return end.shut_down(link, how);
+}
+
 int give_name(int fd, Socket& stream, bool peer, sockaddr* address, socklen_t* length) {
   if (address == nullptr || length == nullptr) return failed(EFAULT);
   streams::End* const end = end_of(stream);
@@ -108,9 +120,7 @@ int give_name(int fd, Socket& stream, bool peer, sockaddr* address, socklen_t* l
   if (peer) {
     // As TCP: a connection that is over has no peer any more.
     constexpr std::uint8_t kClosed = 7;
-    const Inside inside;
-    OwnLink link(fd);
-    if (end->tcp_state(link) == kClosed) return failed(ENOTCONN);
+    if (tcp_state(fd, *end) == kClosed) return failed(ENOTCONN);
   }
   return name_of(*end, stream, peer, address, length);
 }
@@ -165,12 +175,8 @@ int streams_shutdown(int fd, int how) {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
   streams::End* const end = end_of(*stream);
   if (end == nullptr) return failed(ENOTCONN);
-  {
-    const Inside inside;
-    OwnLink link(fd);
-    if (!end->shut_down(link, how)) return failed(ENOTCONN);
-  }
-  static_cast<void>(real::shutdown(fd, how));
+  if (!shut_down(fd, *end, how)) return failed(ENOTCONN);
+  if (how != SHUT_WR) static_cast<void>(real::shutdown(fd, SHUT_RD));
   return 0;
 }
 

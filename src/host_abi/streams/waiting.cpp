@@ -69,7 +69,8 @@ int sleep_as_only_reader(int fd) {
 }
 
 int sleep_in_poll(int fd, short events, TimeLimit& limit, bool is_stuck) {
-  pollfd entry{fd, events, 0};
+  // While a port is down the link may be readable without anything to read.
+  pollfd entry{is_stuck && events == POLLIN ? -1 : fd, events, 0};
   const int most = is_stuck ? kStuckMs : INT_MAX;
   const int found = real::poll(&entry, nfds_t{1}, limit.left_ms(most));
   if (found > 0) return 0;

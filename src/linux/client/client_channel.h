@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "linux/client/client_socket.h"
 #include "platform/control_channel.h"
 
 #include <memory>
@@ -15,10 +16,7 @@
 
 namespace ib::os {
 
-inline constexpr const char* kSocketVariable = "SOFTIB_SOCKET";
-
-// Connects to the softibd that listens at `path`; an empty path means that SOFTIB_SOCKET is unset.
-// NotFound: no path or no socket there; Disconnected: no listener; AccessDenied: not permitted.
+// As of connect_socket().
 Result<std::unique_ptr<platform::ControlChannel>> connect_channel(const std::string& path,
                                                                   std::string& reason);
 

@@ -6,6 +6,7 @@
 #include "linux/barriers.h"
 #include "linux/client/client_channel.h"
 #include "linux/client/client_memory.h"
+#include "linux/client/client_requests.h"
 #include "linux/client/nameplate.h"
 #include "linux/process/client_relax.h"
 #include "linux/process/client_wait.h"
@@ -37,6 +38,11 @@ std::uint64_t LinuxClientHost::page_size() {
 
 Result<std::unique_ptr<platform::ControlChannel>> LinuxClientHost::connect(std::string& reason) {
   return connect_channel(setting(kSocketVariable), reason);
+}
+
+Result<std::unique_ptr<platform::RequestChannel>> LinuxClientHost::connect_for_requests(
+    std::string& reason) {
+  return os::connect_for_requests(setting(kSocketVariable), reason);
 }
 
 Result<std::unique_ptr<platform::MappedFile>> LinuxClientHost::map(

@@ -15,6 +15,8 @@ class LinuxClientHost final : public platform::ClientHost {
   std::uint64_t process_number() override;
   std::uint64_t page_size() override;
   Result<std::unique_ptr<platform::ControlChannel>> connect(std::string& reason) override;
+  Result<std::unique_ptr<platform::RequestChannel>> connect_for_requests(
+      std::string& reason) override;
   Result<std::unique_ptr<platform::MappedFile>> map(const platform::NativeHandle& file,
                                                     std::uint64_t space,
                                                     std::string& reason) override;

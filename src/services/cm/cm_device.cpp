@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/cm/cm_device.h"
 
-#include "al/service_file.h"
 #include "io/irp_queue.h"
 #include "services/cm/cm_file.h"
 
-#include <algorithm>
-#include <array>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace ib::services {
-
-namespace {
-
-std::string name_in(const std::array<char, 64>& text) {
-  return {text.begin(), std::ranges::find(text, '\0')};
-}
-
-}  // namespace
 
 CmDevice::CmDevice(CmService& service) : service_(service) {
   driver_.on(io::Major::Create) = &CmDevice::create;
@@ -31,29 +21,23 @@ CmDevice::CmDevice(CmService& service) : service_(service) {
 
 void CmDevice::create(io::DeviceObject& device, io::IrpRef irp) {
   CmDevice& self = device.extension<CmDevice>();
-  const auto in = irp->input<al::ServiceOpenIn>();
-  const fabric::Fabric& fabric = self.service_.fabric();
-  const fabric::Hca* hca = in ? fabric.find_hca(in->ca_index) : nullptr;
-  if (hca == nullptr || fabric.node_of(*hca).name != irp->file->client().node) {
-    return std::move(irp).fail(Status::NotFound, "there is no such HCA");
-  }
-  if (!hca->present) {
-    return std::move(irp).fail(Status::DeviceRemoved, "HCA " + hca->name + " was pulled out");
-  }
-  self.open(*hca, name_in(in->driver), std::move(irp));
+  ServiceUser user = user_of(*irp);
+  const fabric::Hca* hca = hca_of(self.service_.fabric(), user, irp);
+  if (hca == nullptr) return;
+  self.open(*hca, std::move(user), std::move(irp));
 }
 
 // The request waits in a queue of its own: it may be cancelled, and its memory be another's, before
 // the node is open.
-void CmDevice::open(const fabric::Hca& hca, std::string driver, io::IrpRef irp) {
+void CmDevice::open(const fabric::Hca& hca, ServiceUser user, io::IrpRef irp) {
   const auto queue = std::make_shared<io::IrpQueue>();
   queue->park(std::move(irp));
-  service_.open(service_.fabric().node_of(hca), [this, &hca, queue, driver = std::move(driver)](
+  service_.open(service_.fabric().node_of(hca), [this, &hca, queue, user = std::move(user)](
                                                     Status status, const std::string& reason) {
     auto opening = queue->take();
     if (!opening) return;
     if (status != Status::Ok) return (*std::move(opening)).fail(status, reason);
-    auto file = std::make_unique<CmFile>(service_, hca, waiting_, driver);
+    auto file = std::make_unique<CmFile>(service_, hca, waiting_, user);
     (*opening)->file->set_context(device_, file.release());
     (*std::move(opening)).complete(Status::Ok);
   });

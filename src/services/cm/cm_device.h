@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // CmDevice: the device of the communication manager, whose files are those of kernel clients
-// (al/cm.h). A file is for one HCA of the client's node.
+// (al/cm.h) and of programs (verbs/services/cm_requests.h). A file is for one HCA of the client's
+// node.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once
@@ -8,8 +9,7 @@
 #include "io/device.h"
 #include "services/cm/cm_objects.h"
 #include "services/cm/cm_service.h"
-
-#include <string>
+#include "services/service_user.h"
 
 namespace ib::services {
 
@@ -22,14 +22,14 @@ class CmDevice {
 
   io::DeviceObject& device() { return device_; }
 
-  // Calls it for every listener, connection and exchange of all kernel clients.
+  // Calls it for every listener, connection and exchange of all files.
   void for_each_object(const CmObjectVisitor& visit) const;
 
  private:
   static void create(io::DeviceObject& device, io::IrpRef irp);
   static void close(io::DeviceObject& device, io::IrpRef irp);
   static void control(io::DeviceObject& device, io::IrpRef irp);
-  void open(const fabric::Hca& hca, std::string driver, io::IrpRef irp);
+  void open(const fabric::Hca& hca, ServiceUser user, io::IrpRef irp);
 
   CmService& service_;
   io::DriverObject driver_{"communication manager"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The requests of a kernel client.
+// The requests of a kernel client or a program.
 #include "services/cm/cm_file.h"
 
 #include "cm/service_id.h"
@@ -37,6 +37,24 @@ constexpr auto kTable = std::to_array<RequestEntry<CmFile>>({
 });
 static_assert(kTable.size() == al::kCmCodes);
 
+// The largest values that their fields have room for; the engine takes them in the size of these.
+constexpr std::uint32_t kMostOffset = 0xff;
+constexpr std::uint32_t kMostExponent = 31;
+constexpr std::uint32_t kMostRetries = 15;
+constexpr std::uint32_t kMostReason = 0xffff;
+constexpr std::uint32_t kMostStatus = 0xff;
+
+// Whether the listener gets requests for one of the service IDs.
+bool meets(const al::CmListenIn& in, std::uint64_t service_ids, std::uint64_t mask) {
+  const std::uint64_t both = in.service_mask & mask;
+  return (in.service_id & both) == (service_ids & both);
+}
+
+bool is_connected_type(verbs::QpType type) {
+  return type == verbs::QpType::Rc || type == verbs::QpType::Uc || type == verbs::QpType::XrcSend ||
+         type == verbs::QpType::XrcRecv;
+}
+
 // For what a cancellation cannot take back any more once it is sent.
 bool was_cancelled(io::IrpRef& irp) {
   if (!irp->is_cancelled()) return false;
@@ -62,11 +80,11 @@ bool check_room(io::IrpRef& irp, const al::CmData& data, std::uint32_t room) {
 }  // namespace
 
 CmFile::CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting,
-               std::string driver)
+               ServiceUser user)
     : service_(service),
       manager_(service.manager_of(hca)),
       waiting_(waiting),
-      driver_(std::move(driver)),
+      user_(std::move(user)),
       objects_(service, manager_),
       events_(service.executor(), hca, objects_) {
   service_.add(*this);
@@ -79,14 +97,14 @@ CmFile::~CmFile() {
 }
 
 void CmFile::control(io::IrpRef irp) {
-  const RequestTarget target{"the communication manager", manager_.hca(),
-                             is_gone_ || !manager_.hca().present,
-                             static_cast<std::uint32_t>(CmCode::Destroy)};
+  const RequestTarget target{
+      "the communication manager", manager_.hca(), is_gone_ || !manager_.hca().present,
+      static_cast<std::uint32_t>(CmCode::Listen), static_cast<std::uint32_t>(CmCode::Destroy)};
   run_request(kTable, *this, target, std::move(irp));
 }
 
 void CmFile::for_each_object(const CmObjectVisitor& visit) const {
-  for (const auto& [handle, object] : objects_.all()) visit(*object, manager_, driver_);
+  for (const auto& [handle, object] : objects_.all()) visit(*object, manager_, user_);
 }
 
 void CmFile::on_hca_gone(const fabric::Hca& hca) {
@@ -120,6 +138,21 @@ CmObject* CmFile::check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const a
   }
   if (data != nullptr && !check_room(irp, *data, room)) return nullptr;
   return object;
+}
+
+bool CmFile::is_full(io::IrpRef& irp) const {
+  if (objects_.all().size() < kMostObjects) return false;
+  std::move(irp).fail(Status::InsufficientResources,
+                      fmt::format("this client has {} listeners and connections", kMostObjects));
+  return true;
+}
+
+bool CmFile::may_use(io::IrpRef& irp, std::uint32_t qpn) const {
+  if (user_.may_use(manager_.hca(), qpn)) return true;
+  std::move(irp).fail(
+      Status::AccessDenied,
+      fmt::format("queue pair {:#x} of {} is not one of this program", qpn, manager_.hca().name));
+  return false;
 }
 
 void CmFile::destroy(const al::CmHandleIn& in, io::IrpRef irp) {
@@ -161,8 +194,8 @@ bool CmFile::act(const CmObject& object, io::IrpRef& irp, const Call& call) {
 // --- requests ---
 
 void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
-  if (in.compare_size > in.value.size() || in.port > manager_.hca().ports.size() ||
-      in.services > al::CmServices::Both) {
+  if (in.compare_size > in.value.size() || in.offset > kMostOffset ||
+      in.port > manager_.hca().ports.size() || in.services > al::CmServices::Both) {
     return std::move(irp).fail(Status::InvalidParameter, "no such port, kind or comparison");
   }
   cm::Listen listen;
@@ -176,14 +209,17 @@ void CmFile::listen(const al::CmListenIn& in, io::IrpRef irp) {
     const auto mask = std::span(in.mask).first(in.compare_size);
     listen.compare = cm::PrivateDataCompare{static_cast<std::uint8_t>(in.offset), value, mask};
   }
-  const std::uint64_t both = in.service_mask & cm::kIpServiceMask;
-  const bool meets_ports = (in.service_id & both) == (cm::kIpServices & both);
+  const bool meets_ports = meets(in, cm::kIpServices, cm::kIpServiceMask);
   const bool is_exact = in.service_mask == ~std::uint64_t{0};
   const fabric::Node& node = service_.fabric().node_of(manager_.hca());
   if (meets_ports && !is_exact) {
     return std::move(irp).fail(Status::AlreadyExists,
-                               "these are ports of programs; a driver may listen on one of them");
+                               "these are ports of programs; listen on a single one");
   }
+  if (is_program() && meets(in, cm::kSdpServices, cm::kSdpServiceMask)) {
+    return std::move(irp).fail(Status::AlreadyExists, "these are streams of programs");
+  }
+  if (is_full(irp)) return;
   const Result<cm::ListenerId> made = manager_.listen(*this, listen);
   if (!made) {
     const bool taken = made.error() == Status::AlreadyExists;
@@ -227,7 +263,12 @@ void CmFile::begin(al::CmHandle handle, Status status, const std::string& reason
 }
 
 void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
-  if (!check_room(irp, in.data, al::cm_room::kConnect)) return;
+  if (!check_room(irp, in.data, al::cm_room::kConnect) || !may_use(irp, in.qpn) || is_full(irp)) {
+    return;
+  }
+  if (!is_connected_type(in.type)) {
+    return std::move(irp).fail(Status::InvalidParameter, "queue pairs of this type do not connect");
+  }
   CmObject& object = objects_.add(Kind::Connection);
   object.is_connecting = true;
   object.service_id = in.service_id;
@@ -245,7 +286,11 @@ void CmFile::connect(const al::CmConnectIn& in, io::IrpRef irp) {
 }
 
 void CmFile::resolve(const al::CmResolveIn& in, io::IrpRef irp) {
-  if (!check_room(irp, in.data, al::cm_room::kResolve)) return;
+  if (!check_room(irp, in.data, al::cm_room::kResolve) || is_full(irp)) return;
+  if (in.response_timeout > kMostExponent || in.max_retries > kMostRetries) {
+    return std::move(irp).fail(Status::InvalidParameter,
+                               "a timeout is at most 31, retries are at most 15");
+  }
   CmObject& object = objects_.add(Kind::Datagram);
   object.service_id = in.service_id;
   const al::CmHandle handle = object.handle;
@@ -280,6 +325,7 @@ void CmFile::establish(const al::CmMessageIn& in, io::IrpRef irp) {
 void CmFile::accept(const al::CmAcceptIn& in, io::IrpRef irp) {
   CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kAccept);
   if (object == nullptr || was_cancelled(irp)) return;
+  if (!may_use(irp, in.qpn)) return;
   if (in.failover > 2) {
     return std::move(irp).fail(Status::InvalidParameter, "failover is 0, 1 or 2");
   }
@@ -293,6 +339,9 @@ void CmFile::accept(const al::CmAcceptIn& in, io::IrpRef irp) {
 void CmFile::reject(const al::CmRejectIn& in, io::IrpRef irp) {
   const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kReject);
   if (object == nullptr || !check_room(irp, in.info, cm::kAdditionalInfoBytes)) return;
+  if (in.reason > kMostReason) {
+    return std::move(irp).fail(Status::InvalidParameter, "a reason has 16 bits");
+  }
   if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
         return engine.reject(
             id, {static_cast<cm::RejectReason>(in.reason), in.info.view(), in.data.view()}, now);
@@ -305,6 +354,9 @@ void CmFile::reject(const al::CmRejectIn& in, io::IrpRef irp) {
 void CmFile::delay(const al::CmMessageIn& in, io::IrpRef irp) {
   const auto* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kDelay);
   if (object == nullptr) return;
+  if (in.service_timeout > kMostExponent) {
+    return std::move(irp).fail(Status::InvalidParameter, "a timeout is at most 31");
+  }
   if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
         return engine.delay(id, static_cast<std::uint8_t>(in.service_timeout), in.data.view(), now);
       })) {
@@ -355,6 +407,9 @@ void CmFile::load_path(const al::CmLoadPathIn& in, io::IrpRef irp) {
 void CmFile::answer_path(const al::CmAnswerPathIn& in, io::IrpRef irp) {
   CmObject* object = check(irp, in.handle, Kind::Connection, &in.data, al::cm_room::kAnswerPath);
   if (object == nullptr) return;
+  if (in.status > kMostStatus) {
+    return std::move(irp).fail(Status::InvalidParameter, "a status has 8 bits");
+  }
   if (act(*object, irp, [&](cm::Engine& engine, cm::ConnectionId id, Instant now) {
         return engine.answer_alternate_path(
             id, {static_cast<cm::AlternatePathStatus>(in.status), {}, in.data.view()}, now);
@@ -398,6 +453,10 @@ void CmFile::query(const al::CmQueryIn& in, io::IrpRef irp) {
 void CmFile::respond(const al::CmRespondIn& in, io::IrpRef irp) {
   const auto* object = check(irp, in.handle, Kind::Datagram, &in.data, al::cm_room::kRespond);
   if (object == nullptr) return;
+  if (in.status > kMostStatus) {
+    return std::move(irp).fail(Status::InvalidParameter, "a status has 8 bits");
+  }
+  if (in.status == 0 && !may_use(irp, in.qpn)) return;
   cm::SidrReply reply;
   reply.status = static_cast<cm::SidrStatus>(in.status);
   reply.qpn = in.qpn;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// CmFile: what one kernel client has of the communication manager of one HCA: listeners,
-// connections, exchanges of datagram services, and the requests that wait for them (al/cm.h).
+// CmFile: what one kernel client or program has of the communication manager of one HCA:
+// listeners, connections, exchanges of datagram services, and the requests that wait for them
+// (al/cm.h).
 //
 // Here are the requests; events of the engine complete those that wait (cm_events.h). A completion
 // may call anything, so nothing here is kept across one but handles.
@@ -15,6 +16,7 @@
 #include "services/cm/cm_objects.h"
 #include "services/cm/cm_service.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +29,7 @@ class CmFile final : private CmConsumer {
  public:
   // `waiting`: the device whose dispatch routine parks a request in the queue that it names; a
   // request that goes there comes back through a completion routine.
-  CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting, std::string driver);
+  CmFile(CmService& service, const fabric::Hca& hca, io::DeviceObject& waiting, ServiceUser user);
   CmFile(const CmFile&) = delete;
   CmFile& operator=(const CmFile&) = delete;
   ~CmFile() override;  // no request waits
@@ -55,6 +57,9 @@ class CmFile final : private CmConsumer {
   void destroy(const al::CmHandleIn& in, io::IrpRef irp);
 
  private:
+  // Of one file; requests of peers to its listeners may make it more.
+  static constexpr std::size_t kMostObjects = 16384;
+
   using Kind = CmObject::Kind;
 
   // CmConsumer
@@ -65,6 +70,11 @@ class CmFile final : private CmConsumer {
   // Fails the request unless there is such an object, and it has begun.
   CmObject* check(io::IrpRef& irp, al::CmHandle handle, Kind kind, const al::CmData* data = nullptr,
                   std::uint32_t room = 0);
+  // True, and the request has ended: there are too many objects.
+  bool is_full(io::IrpRef& irp) const;
+  // False, and the request has ended: the queue pair is somebody else's.
+  bool may_use(io::IrpRef& irp, std::uint32_t qpn) const;
+  bool is_program() const { return user_.pid != 0; }
   // Waits for an event; a Connect or Resolve that does not end with Ok takes the object with it,
   // and a Resolve always.
   void wait_for_answer(CmObject& object, io::IrpRef irp);
@@ -78,7 +88,7 @@ class CmFile final : private CmConsumer {
   CmService& service_;
   HcaCm& manager_;
   io::DeviceObject& waiting_;
-  std::string driver_;  // its name
+  const ServiceUser user_;
   bool is_gone_ = false;
   CmObjects objects_;
   CmEvents events_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// CmObjects: the listeners, connections and exchanges of one kernel client, found by their handles
-// and by the IDs that the engine has given them.
+// CmObjects: the listeners, connections and exchanges of one kernel client or program, found by
+// their handles and by the IDs that the engine has given them.
 //
 // Thread rule: the executor's thread, dispatch level. A completion may call anything: no reference
 // to an object is kept across one.
@@ -9,6 +9,7 @@
 #include "al/cm_requests.h"
 #include "io/irp_queue.h"
 #include "services/cm/cm_service.h"
+#include "services/service_user.h"
 
 #include <cstdint>
 #include <deque>
@@ -88,8 +89,8 @@ class CmObjects {
   Ids datagrams_;
 };
 
-// `driver`: the client that it belongs to.
+// `owner`: the client that it belongs to.
 using CmObjectVisitor =
-    std::function<void(const CmObject& object, const HcaCm& manager, const std::string& driver)>;
+    std::function<void(const CmObject& object, const HcaCm& manager, const ServiceUser& owner)>;
 
 }  // namespace ib::services

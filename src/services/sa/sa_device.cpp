@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/sa/sa_device.h"
 
-#include "al/service_file.h"
 #include "io/irp_queue.h"
 #include "sa/records/header.h"
 #include "services/sa/sa_file.h"
+#include "services/service_user.h"
 
 #include <string>
 #include <utility>
@@ -39,14 +39,8 @@ SaDevice::~SaDevice() {
 
 void SaDevice::create(io::DeviceObject& device, io::IrpRef irp) {
   SaDevice& self = device.extension<SaDevice>();
-  const auto in = irp->input<al::ServiceOpenIn>();
-  const fabric::Hca* hca = in ? self.fabric_.find_hca(in->ca_index) : nullptr;
-  if (hca == nullptr || self.fabric_.node_of(*hca).name != irp->file->client().node) {
-    return std::move(irp).fail(Status::NotFound, "there is no such HCA");
-  }
-  if (!hca->present) {
-    return std::move(irp).fail(Status::DeviceRemoved, "HCA " + hca->name + " was pulled out");
-  }
+  const fabric::Hca* hca = hca_of(self.fabric_, user_of(*irp), irp);
+  if (hca == nullptr) return;
   auto file = std::make_unique<SaFile>(self.client_, *hca, self.waiting_);
   irp->file->set_context(device, file.release());
   std::move(irp).complete(Status::Ok);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // SaDevice: the device of the subnet administrator's client, whose files are those of kernel
-// clients (al/sa.h). A file is for one HCA of the client's node.
+// clients (al/sa.h) and of programs (verbs/services/sa_requests.h). A file is for one HCA of the
+// client's node.
 //
 // Thread rule: the executor's thread, dispatch level.
 #pragma once

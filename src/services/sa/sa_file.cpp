@@ -72,6 +72,7 @@ SaFile::~SaFile() {
 
 void SaFile::control(io::IrpRef irp) {
   const RequestTarget target{"the subnet administrator's client", hca_, is_gone_ || !hca_.present,
+                             static_cast<std::uint32_t>(al::SaCode::QueryPath),
                              static_cast<std::uint32_t>(al::SaCode::Destroy)};
   run_request(kTable, *this, target, std::move(irp));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// SaFile: what one kernel client has of the subnet administrator through one HCA: queries that are
-// under way, registrations, subscriptions, shares in memberships (al/sa.h).
+// SaFile: what one kernel client or program has of the subnet administrator through one HCA:
+// queries that are under way, registrations, subscriptions, shares in memberships (al/sa.h).
 //
 // Each is an object of SaClient (sa_client.h) that lives here, so all of it is withdrawn with the
 // file. A completion may call anything: nothing is kept across one but handles.

@@ -113,6 +113,7 @@ void examine_machine(const DoctorOptions& options, Context& context) {
   Findings findings;
   check_installation(findings);
   check_kernel(findings);
+  check_network(findings);
   check_limits(findings);
   check_programs(findings);
   const auto count = [&](Level level) {

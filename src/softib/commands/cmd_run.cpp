@@ -6,6 +6,8 @@
 #include "softib/commands/usage.h"
 #include "softib/launch/environment.h"
 #include "softib/launch/launcher.h"
+#include "softib/launch/net_plan.h"
+#include "softib/launch/node_network.h"
 #include "softib/launch/program.h"
 #include "softib/launch/rank.h"
 #include "softib/launch/socket_switch.h"
@@ -31,6 +33,7 @@ struct RunOptions {
   std::string path;
   std::string sockets;
   unsigned linger = kLingerSeconds;
+  bool net = false;
   bool verbose = false;
   std::vector<std::string> words;
 };
@@ -96,6 +99,18 @@ std::string choose_node(ControlClient& client, const RunOptions& options, const 
   return wanted_node(client, state, options);
 }
 
+// Returns the connection that holds the network of the node.
+Fd enter_node_network(ControlClient& client, const Json& state, const NetPlace& place,
+                      const Installation& installation, const std::string& node,
+                      const std::string& socket) {
+  const Json known = needs_all_nodes(state) ? ask_state(client) : ask_state_of_node(client, node);
+  const ParsedNetRequest request{NetCode::Join, node, socket, plan_network(known, node)};
+  NetReply reply = request_network(place, installation, request);
+  if (!reply.text.empty()) complain("warning: " + reply.text);
+  enter_network(reply);
+  return std::move(reply.connection);
+}
+
 void run_program(const RunOptions& options) {
   const FabricShape wanted = options.shape.shape();
   (void)fabric_files("", options.fabric);  // the name, before anything is made
@@ -125,6 +140,11 @@ void run_program(const RunOptions& options) {
   }
   const std::string node = choose_node(fabric.client, options, wanted, state);
 
+  Fd network;
+  if (options.net) {
+    network = enter_node_network(fabric.client, state, {plan.runtime_dir, plan.fabric},
+                                 installation, node, files.socket);
+  }
   if (const std::string flaw = tell_addresses(fabric.client, node); !flaw.empty()) {
     complain("warning: " + flaw);
   }
@@ -152,6 +172,7 @@ void run_program(const RunOptions& options) {
   const Environment environment =
       compose_environment(current_environment(), installation, settings);
   fabric.client.hand_over();
+  if (network.valid()) hand_over(network);
   become_program(options.words, environment);
 }
 
@@ -171,6 +192,8 @@ void add_run(CLI::App& app, Context& context) {
               "how bytes get into other processes; for tests and comparisons")
       .one_of({"auto", "adopted", "process_vm", "bounce"})
       .placeholder("auto|adopted|process_vm|bounce");
+  command.flag("--net", options->net,
+               "in a network of the node: interfaces ib0, ib1 ... (IP over InfiniBand)");
   command
       .flag("--sockets{fabric}", options->sockets,
             "TCP connections over RDMA (SDP, or librdmacm's rsockets): to all nodes, or to these "
@@ -190,6 +213,8 @@ void add_run(CLI::App& app, Context& context) {
       "--linger are for a fabric that is started.\n"
       "\n--node auto places the ranks that mpirun, mpiexec or srun starts, in blocks: of\n"
       "four ranks on two nodes the first two are on node 0.\n"
+      "\n--net gives CMD the network interfaces of its node and no others. Programs of a\n"
+      "node share them; they go with the last one. Root is not needed.\n"
       "\nExamples:\n"
       "  softib run -- ibv_devinfo -v\n"
       "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"
@@ -197,6 +222,7 @@ void add_run(CLI::App& app, Context& context) {
       "  softib run --path process_vm -- ib_write_lat localhost\n"
       "  mpirun -n 4 softib run --nodes 2 --node auto -- ./program\n"
       "  softib run --nodes 2 --node 1 --sockets -- curl http://node0:8000/\n"
+      "  softib run --nodes 2 --node 1 --net -- ping node0\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
   command.callback([command, options, &context] {

@@ -69,7 +69,7 @@ void show_progress(const WaitOptions& options, bool is_up) {
                        goal(options)));
 }
 
-// Listeners over librdmacm come first in the list.
+// Those that are in softibd's state come first in the list.
 const Listener* find_listener(const std::vector<Listener>& all, const Wanted& wanted) {
   const auto found =
       std::ranges::find_if(all, [&](const Listener& one) { return is_wanted(one, wanted); });
@@ -93,7 +93,7 @@ void wait_for_listener(const WaitOptions& options) {
     const Listener* it = find_listener(now.listeners, wanted);
     if (it != nullptr && it->is_switched && !is_over &&
         waited < first_seen.value_or(waited) + kSwitch) {
-      first_seen = first_seen.value_or(waited);  // soon it listens over librdmacm, too
+      first_seen = first_seen.value_or(waited);  // soon it has told softibd
       it = nullptr;
     }
     if (it != nullptr) {

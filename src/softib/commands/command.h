@@ -47,6 +47,7 @@ void add_sm(CLI::App& app, Context& context);
 void add_ls(CLI::App& app, Context& context);
 void add_hca(CLI::App& app, Context& context);
 void add_partition(CLI::App& app, Context& context);
+void add_ipoib(CLI::App& app, Context& context);
 void add_power(CLI::App& app, Context& context);
 void add_driver(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);

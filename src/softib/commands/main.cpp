@@ -90,8 +90,8 @@ int run(int argc, char** argv) {
         ib::softib::add_ls,       ib::softib::add_hca,         ib::softib::add_partition,
         ib::softib::add_topology, ib::softib::add_cable,       ib::softib::add_switch,
         ib::softib::add_path,     ib::softib::add_counters,    ib::softib::add_sm,
-        ib::softib::add_power,    ib::softib::add_driver,      ib::softib::add_env,
-        ib::softib::add_doctor,   ib::softib::add_version}) {
+        ib::softib::add_ipoib,    ib::softib::add_power,       ib::softib::add_driver,
+        ib::softib::add_env,      ib::softib::add_doctor,      ib::softib::add_version}) {
     add(app, context);
   }
   ib::softib::share_examples(app);

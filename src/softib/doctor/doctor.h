@@ -26,6 +26,7 @@ const char* level_name(Level level);
 
 void check_installation(Findings& findings);  // binaries, libraries, runtime directory
 void check_kernel(Findings& findings);        // system calls
+void check_network(Findings& findings);       // namespaces and TAP devices, for `softib run --net`
 void check_limits(Findings& findings);        // resource limits, memory, processors
 void check_programs(Findings& findings);      // other adapters, tools to try
 

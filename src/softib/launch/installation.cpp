@@ -118,15 +118,26 @@ Installation find_installation(std::string bin_dir) {
   return found;
 }
 
-void require_daemon(const Installation& installation) {
-  const std::string path = installation.daemon();
+namespace {
+
+void require_program(const std::string& path, const char* name) {
   if (::access(path.c_str(), X_OK) == 0) return;
   const int error = errno;
   throw CliError(Exit::Installation,
                  fmt::format("cannot run the daemon {}: {}\n"
-                             "  softib and softibd must be in the same directory; build or install "
+                             "  softib and {} must be in the same directory; build or install "
                              "softib again.",
-                             path, std::strerror(error)));
+                             path, std::strerror(error), name));
+}
+
+}  // namespace
+
+void require_daemon(const Installation& installation) {
+  require_program(installation.daemon(), "softibd");
+}
+
+void require_net_program(const Installation& installation) {
+  require_program(installation.net_program(), "softib-net");
 }
 
 void require_libraries(const Installation& installation) {

@@ -27,6 +27,7 @@ struct Installation {
   std::vector<std::string> searched;
 
   std::string daemon() const { return bin_dir + "/softibd"; }
+  std::string net_program() const { return bin_dir + "/softib-net"; }
   std::string preload() const { return loader_dir + "/" + kPreloadName; }
   std::string sockets(bool over_rsockets) const {
     return loader_dir + "/" + (over_rsockets ? kRsocketsName : kStreamsName);
@@ -46,6 +47,7 @@ Installation find_installation(std::string bin_dir = {});
 
 // Throw CliError(Installation) that names what is missing and where it was looked for.
 void require_daemon(const Installation& installation);
+void require_net_program(const Installation& installation);
 void require_libraries(const Installation& installation);
 
 }  // namespace ib::softib

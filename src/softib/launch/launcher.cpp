@@ -128,18 +128,21 @@ std::size_t start(const LaunchPlan& plan, const Installation& installation,
 
 }  // namespace
 
+Fd take_turn(const std::string& runtime_dir) {
+  Fd turn = lock_file(runtime_dir, O_RDONLY | O_DIRECTORY, Clock::now() + kTimeLimit);
+  if (turn.valid()) return turn;
+  const int error = errno;
+  throw CliError(Exit::Daemon, fmt::format("cannot lock {}: {}", runtime_dir,
+                                           error == EWOULDBLOCK ? "another softib holds the lock"
+                                                                : std::strerror(error)));
+}
+
 Launched connect_or_start(const LaunchPlan& plan, const Installation& installation) {
   const FabricFiles files = fabric_files(plan.runtime_dir, plan.fabric);
   if (auto client = connect_alive(files.socket)) return {std::move(*client), false};
 
   const Clock::time_point deadline = Clock::now() + kTimeLimit;
-  const Fd turn = lock_file(plan.runtime_dir, O_RDONLY | O_DIRECTORY, deadline);
-  if (!turn.valid()) {
-    const int error = errno;
-    throw CliError(Exit::Daemon, fmt::format("cannot lock {}: {}", plan.runtime_dir,
-                                             error == EWOULDBLOCK ? "another softib holds the lock"
-                                                                  : std::strerror(error)));
-  }
+  const Fd turn = take_turn(plan.runtime_dir);
   if (auto client = connect_alive(files.socket)) return {std::move(*client), false};
   wait_for_predecessor(files, deadline);
   const std::size_t log_size = start(plan, installation, files);

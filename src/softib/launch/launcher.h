@@ -33,6 +33,10 @@ Launched connect_or_start(const LaunchPlan& plan, const Installation& installati
 // false and changes nothing if it is needed. Throws as connect_or_start().
 bool replace_unused(Launched& fabric, const LaunchPlan& plan, const Installation& installation);
 
+// The lock of those who start something for a fabric. Throws CliError(Daemon) if another holds it
+// for long.
+Fd take_turn(const std::string& runtime_dir);
+
 // Says where programs of the node are going to run: in a network namespace of their own the node
 // gets the addresses of its interfaces. Returns why not, in words; empty: it has them.
 std::string tell_addresses(ControlClient& client, const std::string& node);

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,9 +113,17 @@ std::string find_program(const std::string& name) {
 
 std::string blind_reason(const std::string& path) {
   struct stat s {};
-  if (::stat(path.c_str(), &s) == 0 && (s.st_mode & (S_ISUID | S_ISGID)) != 0 &&
+  struct statvfs system {};
+  const bool gives_rights =
+      ::statvfs(path.c_str(), &system) != 0 || (system.f_flag & ST_NOSUID) == 0;
+  if (gives_rights && ::stat(path.c_str(), &s) == 0 && (s.st_mode & (S_ISUID | S_ISGID)) != 0 &&
       s.st_uid != ::getuid()) {
     return "it is set-user-ID, so the system ignores LD_PRELOAD";
+  }
+  const bool has_capabilities =
+      ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0 && ::getuid() != 0;
+  if (gives_rights && has_capabilities) {
+    return "its file has capabilities (getcap), so the system ignores LD_PRELOAD";
   }
   const Made made = how_made(path);
   if (!made.has_loader) {

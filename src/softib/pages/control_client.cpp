@@ -186,17 +186,7 @@ std::string ControlClient::require(control::Code code, std::span<const std::byte
 }
 
 void ControlClient::hand_over() {
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  // Below 1024, so that select() in a program that walks its descriptors still works.
-  for (const rlim_t wanted : {rlim_t{1000}, rlim_t{200}, rlim_t{20}, rlim_t{3}}) {
-    if (wanted >= files.rlim_cur) continue;
-    const int fd = ::fcntl(socket_.get(), F_DUPFD, static_cast<int>(wanted));
-    if (fd < 0) continue;
-    socket_ = make_fd(fd);
-    return;
-  }
-  ::fcntl(socket_.get(), F_SETFD, 0);
+  softib::hand_over(socket_);
 }
 
 }  // namespace ib::softib

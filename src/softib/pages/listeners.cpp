@@ -161,10 +161,9 @@ std::vector<Listener> rdma_listeners(const Json& state, const std::string& socke
   std::vector<Listener> listeners;
   for (const Json& one : list_of(state, "rdma_cm")) {
     if (text_of(one, "state") != "listening") continue;
-    if (text_of(one, "port_space", "") == "SDP") continue;  // it is among the TCP sockets
     Listener listener;
     listener.port = port_of(text_of(one, "local", ""));
-    listener.how = "librdmacm";
+    listener.how = text_of(one, "port_space", "") == "SDP" ? "TCP, streams" : "librdmacm";
     listener.program = text_of(one, "program");
     listener.pid = static_cast<pid_t>(number_of(one, "pid"));
     listener.socket = socket;
@@ -216,6 +215,7 @@ bool is_wanted(const Listener& listener, const Wanted& wanted) {
 
 std::string hint_of(const std::vector<Listener>& all, const Wanted& wanted) {
   std::string elsewhere;
+  std::set<std::string> told;  // one that listens in two ways is told once
   std::set<std::string> here;
   for (const Listener& one : all) {
     const bool ours = one.socket == wanted.socket;
@@ -231,6 +231,7 @@ std::string hint_of(const std::vector<Listener>& all, const Wanted& wanted) {
     } else {
       line += fmt::format("on fabric \"{}\"", fabric_of(one.socket));
     }
+    if (!told.insert(line).second) continue;
     elsewhere += "\n  " + wrap_words(line + ".", kColumns, 4, 2);
   }
   if (!elsewhere.empty()) return elsewhere;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Programs that listen, for `softib wait`: over librdmacm, from the fabric's state, and over TCP,
-// where perftest and ibv_rc_pingpong meet before they connect, from /proc.
+// Programs that listen, for `softib wait`: over librdmacm and for streams, from the fabric's state,
+// and over TCP, where perftest and ibv_rc_pingpong meet before they connect, from /proc.
 #pragma once
 
 #include "softib/pages/fabric_state.h"
@@ -17,12 +17,12 @@ namespace ib::softib {
 
 struct Listener {
   std::uint16_t port = 0;
-  std::string how;  // "TCP", "librdmacm"
+  std::string how;  // "TCP", "TCP, streams", "librdmacm"
   std::string program;
   pid_t pid = 0;       // 0: a driver of softibd
   std::string socket;  // of its fabric; empty: it does not run under softib
   std::string node;    // empty: not known
-  // It runs under `--sockets`: it listens over librdmacm as well once it waits for a client.
+  // It runs under `--sockets`: soon it listens for streams, or over librdmacm, as well.
   bool is_switched = false;
   // Of a program that this user cannot look into, whose socket the kernel's table has.
   std::optional<std::uint32_t> other_user{};
@@ -31,7 +31,7 @@ struct Listener {
 // "ib_send_lat (pid 812)"
 std::string name_of(const Listener& listener);
 
-// Those of a fabric that listen over librdmacm.
+// Those in the state of a fabric: over librdmacm, and for streams.
 std::vector<Listener> rdma_listeners(const Json& state, const std::string& socket);
 
 // Processes of this user that listen over TCP, in any network namespace, and those of other users

@@ -38,18 +38,21 @@ TEST(Listeners, ASocketThatNoVisibleProcessHoldsIsAnotherUsers) {
             "choose\n    another one.");
 }
 
-TEST(Listeners, ThoseOfLibrdmacmHavePortNodeAndProgram) {
+TEST(Listeners, ThoseInTheStateHavePortNodeAndProgram) {
   const Json state = Json::parse(R"json({"rdma_cm":[
     {"node":"node1","pid":812,"program":"rping","state":"listening","local":"0.0.0.0:7174"},
     {"node":"node1","pid":812,"program":"rping","state":"established","local":"0.0.0.0:7174"},
+    {"node":"node1","pid":813,"program":"nc","state":"listening","local":"0.0.0.0:80","port_space":"SDP"},
     {"node":"node0","pid":9,"program":"ib","state":"listening","local":""},
     {"node":"node0","program":"echo","is_driver":true,"state":"listening","local":"[::]:99"}]})json");
   const auto found = rdma_listeners(state, kOurs);
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].port, 7174);
   EXPECT_EQ(found[0].node, "node1");
   EXPECT_EQ(name_of(found[0]), "rping (pid 812)");
-  EXPECT_EQ(name_of(found[1]), "the driver echo");
+  EXPECT_EQ(found[0].how, "librdmacm");
+  EXPECT_EQ(found[1].how, "TCP, streams");
+  EXPECT_EQ(name_of(found[2]), "the driver echo");
 }
 
 TEST(Listeners, OnlyOneOfThisFabricAndNodeIsWanted) {

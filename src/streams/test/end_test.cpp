@@ -110,6 +110,8 @@ class WatchingLink final : public Link {
   Taken take(std::uint32_t most) override { return look(), link_.take(most); }
   bool is_writable() override { return look(), link_.is_writable(); }
   bool has_hung_up() override { return look(), link_.has_hung_up(); }
+  void shut_write() override { look(), link_.shut_write(); }
+  void shut_read() override { look(), link_.shut_read(); }
 
   std::set<std::uint64_t> seen;
 
@@ -259,6 +261,29 @@ TEST_F(StreamEnd, APeekLeavesTheBytes) {
   EXPECT_EQ(server.read(100, {.peek = true}), "cdef");
   EXPECT_EQ(server.end().readable_bytes(server.link()), 4u);
   EXPECT_EQ(server.read(100), "cdef");
+}
+
+TEST_F(StreamEnd, APeekWorksForAPeerThatIsGone) {
+  world.set_port(verbs::PortState::Down);
+  client.write("abc");
+  client.close();
+  world.set_port(verbs::PortState::Active);
+  EXPECT_EQ(server.read(100, {.peek = true}), "abc");
+  EXPECT_EQ(server.read(100), "abc");
+  EXPECT_EQ(server.read(100, {.peek = true}), "");
+  EXPECT_EQ(server.last, Verdict::EndOfStream);
+}
+
+TEST_F(StreamEnd, ALinkIsShutWhenAllIsSent) {
+  world.set_port(verbs::PortState::Down);
+  client.write("abc");
+  EXPECT_TRUE(client.end().shut_down(client.link(), 1));
+  EXPECT_FALSE(world.pair.mute[0]) << "it could not say that something has come";
+  world.set_port(verbs::PortState::Active);
+  client.end().go_on(client.link());
+  EXPECT_TRUE(world.pair.mute[0]);
+  EXPECT_EQ(world.pair.packets[1], 1u);
+  EXPECT_EQ(server.read(100), "abc");
 }
 
 TEST_F(StreamEnd, AnUrgentByteIsReadApart) {

@@ -21,6 +21,7 @@ namespace ib::streams {
 struct LinkPair {
   std::array<std::uint32_t, 2> packets{};  // in the queue of each
   std::array<bool, 2> closed{};
+  std::array<bool, 2> mute{};              // it sends no packets any more
   std::array<std::uint32_t, 2> foreign{};  // of the packets, that have bytes
 };
 
@@ -28,7 +29,7 @@ class BenchLink final : public Link {
  public:
   BenchLink(LinkPair& pair, std::size_t side) : pair_(pair), side_(side) {}
   bool ring() override {
-    if (pair_.closed[1 - side_]) return false;
+    if (pair_.closed[1 - side_] || pair_.mute[side_]) return false;
     ++pair_.packets[1 - side_];
     return true;
   }
@@ -38,7 +39,11 @@ class BenchLink final : public Link {
     return {count, std::exchange(pair_.foreign[side_], 0) != 0};
   }
   bool is_writable() override { return pair_.packets[1 - side_] < 2; }
-  bool has_hung_up() override { return pair_.closed[1 - side_]; }
+  bool has_hung_up() override {
+    return pair_.closed[1 - side_] || (pair_.mute[0] && pair_.mute[1]);
+  }
+  void shut_write() override { pair_.mute[side_] = true; }
+  void shut_read() override { pair_.mute[1 - side_] = true; }
 
  private:
   LinkPair& pair_;
@@ -141,7 +146,8 @@ class Side {
   }
   // As poll() sees the link.
   bool is_readable() const {
-    return world_.pair.packets[index_] > 0 || world_.pair.closed[1 - index_];
+    return world_.pair.packets[index_] > 0 || world_.pair.closed[1 - index_] ||
+           world_.pair.mute[1 - index_];
   }
   bool is_writable() { return link().is_writable(); }
   // Its process closes the last descriptor.

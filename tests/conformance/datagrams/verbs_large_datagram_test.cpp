@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Datagrams of several packets between queue pairs that take them (docs/design/0032); with all
+// Datagrams of several packets between queue pairs that take them (docs/design/0031); with all
 // others they are what they are on hardware.
 #include "verbs/limits.h"
 #include "verbs/wire_size.h"

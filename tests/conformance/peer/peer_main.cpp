@@ -2,8 +2,10 @@
 // conformance_peer SOCKET PATH NODE: a side of a test in a process of its own. Commands arrive on
 // standard input, which is a socket; the program ends when it is closed.
 // conformance_peer SOCKET PATH NODE --traffic SEED: one end of the traffic of kill_test.cpp.
+// conformance_peer SOCKET PATH NODE --services: a side that accepts (service_client.h).
 #include "engine.h"
 #include "peer/peer_socket.h"
+#include "services/service_client.h"
 #include "traffic.h"
 
 #include <cstdio>
@@ -13,7 +15,8 @@
 int main(int argc, char** argv) {
   using namespace ib::conformance;
   const bool is_traffic = argc == 6 && std::string_view(argv[4]) == "--traffic";
-  if (argc != 4 && !is_traffic) {
+  const bool has_services = argc == 5 && std::string_view(argv[4]) == "--services";
+  if (argc != 4 && !is_traffic && !has_services) {
     std::fprintf(stderr, "usage: conformance_peer SOCKET PATH NODE (tests start it)\n");
     return 2;
   }
@@ -23,6 +26,7 @@ int main(int argc, char** argv) {
   settings.node = argv[3];
   settings.program = "conformance_peer";
   if (is_traffic) return run_traffic(settings, std::strtoull(argv[5], nullptr, 0), STDIN_FILENO);
+  if (has_services) return run_service_peer(settings, STDIN_FILENO);
   Reply hello;
   const auto engine = Engine::attach(settings, hello.reason);
   if (!engine) hello.status = ib::Status::IoError;

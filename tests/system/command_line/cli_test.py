@@ -38,9 +38,10 @@ TIMEOUT = 60
 OK, FAILED, USAGE, NOT_FOUND, ALREADY_UP, NOT_UP, PERMISSION, DAEMON, RESOURCES, INSTALLATION, BUSY = range(11)
 COMMANDS = ("run", "up", "down", "status", "connections", "resources", "list", "wait", "trace", "explain", "port", "devices",
             "ls", "hca", "partition", "power", "driver", "env", "doctor", "version", "topology", "path", "counters", "cable", "switch",
-            "sm")
+            "ipoib", "sm")
 ACTIONS = {"port": ("up", "down"), "cable": ("add", "remove", "down", "up", "show", "errors"),
            "switch": ("add", "remove", "down", "up"), "hca": ("add", "remove", "eject"), "partition": ("add", "remove"),
+           "ipoib": ("show", "attach", "detach"),
            "power": ("sleep", "hibernate", "resume", "shutdown"), "driver": ("list", "load", "unload"),
            "sm": ("status", "sweep", "priority")}
 

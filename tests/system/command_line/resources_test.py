@@ -91,10 +91,14 @@ def listeners(report, fabric):
         port = free_port()
         server = fabric.start(["rping", "-s", "-p", port], 1)
         fabric.softib(*wait, "-v", "-l", port, "-n", 1).require(rf"rping \(pid {server.pid}\) .* \(librdmacm\)")
-    with report.case("wait for a server under --sockets"):
-        port = free_port()
-        server = fabric.start(["python3", "-m", "http.server", port], 1, more=["--sockets"])
-        fabric.softib(*wait, "-v", "-l", port).require(rf"python3 \(pid {server.pid}\) .* \(librdmacm\)")
+    for option, how in (("--sockets", "TCP, streams"), ("--sockets=rsockets", "librdmacm")):
+        with report.case(f"wait for a server under {option}"):
+            port = free_port()
+            server = fabric.start(["python3", "-m", "http.server", port], 1, more=[option])
+            fabric.softib(*wait, "-v", "-l", port).require(rf"python3 \(pid {server.pid}\) .* \({how}\)")
+            result = fabric.softib(*wait, "-l", port, "-n", 0, "-t", 0).require("listens on it, but on node1", code=1)
+            if result.text.count(f"pid {server.pid}") != 1:
+                raise Failed(f"the server is not told once:\n{result.text}")
     with report.case("a program outside"):
         port = free_port()
         with subprocess.Popen([*fabric.user.prefix, "/usr/bin/python3", "-c", listen, str(port)], stdout=subprocess.PIPE) as outside:

@@ -216,8 +216,9 @@ CASES = [
     Case("curl and nginx --sockets", ("nginx", "-c", "RUNTIME/nginx.conf", "-p", "RUNTIME", "-e", "stderr"),
          ("curl", "-sS", "--limit-rate", "200M", "-o", "TARGET", f"http://{SERVER}:PORT/source"), "copy",
          server_ends=False, outlives=SERVERS, deaf=SERVERS, more=("--sockets",)),
+    # Streams go on without softibd (docs/lifecycle.md).
     Case("iperf3 --sockets", ("iperf3", "-s", "-1", "-p", "PORT"), ("iperf3", "-c", SERVER, "-p", "PORT", "-t", "1000"),
-         "traffic", quiet=SERVERS, more=("--sockets",)),
+         "traffic", quiet=SERVERS, outlives=BOTH, more=("--sockets",)),
     # Its server waits for the next client, as it would after its network has gone. Its client takes each failure to
     # write for EAGAIN, and writes again without end.
     Case("redis --sockets", ("redis-server", "--port", "PORT", "--bind", SERVER, "--save", "", "--protected-mode", "no"),

@@ -29,13 +29,13 @@ const char* text_of(cm::State state) {
   return "over";
 }
 
-std::string waits_for(cm::State state, const cm::Waiting& message) {
+std::string waits_for(cm::State state, const cm::Waiting& message, const std::string& owner) {
   switch (state) {
     case cm::State::ReqReceived:
-    case cm::State::ReqReceivedMraSent: return "its driver to accept or reject";
+    case cm::State::ReqReceivedMraSent: return "its " + owner + " to accept or reject";
     case cm::State::RepReceived:
-    case cm::State::RepReceivedMraSent: return "its driver to establish or reject";
-    case cm::State::DreqReceived: return "its driver to confirm that it is over";
+    case cm::State::RepReceivedMraSent: return "its " + owner + " to establish or reject";
+    case cm::State::DreqReceived: return "its " + owner + " to confirm that it is over";
     case cm::State::ReqSent:
     case cm::State::ReqSentMraReceived:
     case cm::State::RepSent:
@@ -68,15 +68,17 @@ const char* space_of(std::uint64_t service_id) {
   return "";
 }
 
-Listing listing_of(const CmObject& object, const HcaCm& manager, const std::string& driver,
+Listing listing_of(const CmObject& object, const HcaCm& manager, const ServiceUser& owner,
                    Instant now) {
   using Kind = CmObject::Kind;
   const fabric::Hca& hca = manager.hca();
   Listing one;
   one.id = object.handle;
   one.node = hca.node;
-  one.is_driver = true;
-  one.program = driver;
+  one.is_driver = owner.pid == 0;
+  one.pid = owner.pid;
+  one.program = owner.name;
+  const std::string what = one.is_driver ? "driver" : "program";
   one.service_id = object.service_id;
   one.age = now - object.since;
   one.events_waiting = static_cast<std::uint32_t>(object.kept.size());
@@ -88,7 +90,7 @@ Listing listing_of(const CmObject& object, const HcaCm& manager, const std::stri
     one.qp_type = verbs::QpType::Ud;
     one.state = "connecting";
     const bool is_ours = object.answer.size() > 0;
-    one.waits_for = is_ours ? "an answer of its peer" : "its driver to answer";
+    one.waits_for = is_ours ? "an answer of its peer" : "its " + what + " to answer";
   } else if (!object.has_id) {
     one.state = "REQ sent";
     one.waits_for = "queue pairs 1 of both nodes";
@@ -105,7 +107,7 @@ Listing listing_of(const CmObject& object, const HcaCm& manager, const std::stri
     one.progress.waiting.times_sent = waiting.times_sent;
     one.progress.waiting.retries_left = waiting.retries_left;
     one.progress.waiting.was_delayed = waiting.was_delayed;
-    one.waits_for = waits_for(info->state, waiting);
+    one.waits_for = waits_for(info->state, waiting, what);
   }
   one.space = space_of(one.service_id);
   const auto service = cm::ip_service(one.service_id);
@@ -119,8 +121,8 @@ Listing listing_of(const CmObject& object, const HcaCm& manager, const std::stri
 
 void list_drivers(const CmDevice& device, Instant now, std::vector<Listing>& all) {
   device.for_each_object(
-      [&](const CmObject& object, const HcaCm& manager, const std::string& driver) {
-        all.push_back(listing_of(object, manager, driver, now));
+      [&](const CmObject& object, const HcaCm& manager, const ServiceUser& owner) {
+        all.push_back(listing_of(object, manager, owner, now));
       });
 }
 

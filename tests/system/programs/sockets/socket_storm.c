@@ -26,6 +26,8 @@
 enum { CONNECTIONS = 6, ROUNDS = 3, MOST_BYTES = 3 << 20, LARGEST = 1 << 17 };
 enum { SMALL = 600, OFTEN_SMALL = 3 };
 
+#define NOT_USED EXDEV
+
 struct connection {
   int fd;
   int number;
@@ -111,6 +113,12 @@ static size_t draw_length(struct direction* direction) {
   return 1 + draw(direction, draw(direction, OFTEN_SMALL) == 0 ? LARGEST : SMALL);
 }
 
+// A call that succeeds leaves errno alone, as the kernel's do: programs look at that of a call before it.
+static ssize_t left_alone(ssize_t done, struct direction* direction) {
+  if (done >= 0 && errno != NOT_USED) fail("errno of a call that has succeeded", direction, 0);
+  return done;
+}
+
 static ssize_t send_somehow(struct direction* direction, unsigned char* bytes, size_t length) {
   struct iovec parts[2] = {{bytes, length / 2}, {bytes + length / 2, length - length / 2}};
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -131,7 +139,8 @@ static void* write_all(void* argument) {
     if (length > direction->total - place) length = direction->total - place;
     fill(direction, place, bytes, length);
     if (draw(direction, 8) == 0) wait_for(direction, 1);
-    const ssize_t sent = send_somehow(direction, bytes, length);
+    errno = NOT_USED;
+    const ssize_t sent = left_alone(send_somehow(direction, bytes, length), direction);
     if (sent < 0 && errno == EAGAIN) {
       wait_for(direction, 1);
     } else if (sent <= 0) {
@@ -172,7 +181,8 @@ static void* read_all(void* argument) {
   while (1) {
     const size_t length = draw_length(direction);
     if (draw(direction, 8) == 0) wait_for(direction, 0);
-    const ssize_t got = receive_somehow(direction, place, bytes, length);
+    errno = NOT_USED;
+    const ssize_t got = left_alone(receive_somehow(direction, place, bytes, length), direction);
     if (got < 0 && errno == EAGAIN) {
       wait_for(direction, 0);
       continue;

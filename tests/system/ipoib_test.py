@@ -1,0 +1,282 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""TCP/IP programs, unmodified, over the ib0 of each node (`softib run --net`).
+
+ipoib_test.py [--as root|nobody] [--only REGEX] [--mode datagram|connected] [--tree]
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import harness
+from harness import Failed, Skipped
+
+MODE = "connected" if "connected" in sys.argv[1:] else "datagram"
+MTU = {"datagram": 2044, "connected": 65520}[MODE]
+ENV = {"SOFTIB_IPOIB_MODE": MODE}
+SECONDS = 60
+GROUP = "239.7.7.7"
+
+MULTICAST_READER = """
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("", 7777))
+s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+             struct.pack("4s4s", socket.inet_aton(sys.argv[1]), socket.inet_aton(sys.argv[2])))
+print("member", flush=True)
+s.settimeout(30)
+seen = set()
+while len(seen) < int(sys.argv[3]):
+    seen.add(s.recvfrom(100)[0])
+print("all", sorted(seen), flush=True)
+"""
+MULTICAST_WRITER = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(sys.argv[2]))
+s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 4)
+for n in range(100):
+    s.sendto(sys.argv[3].encode(), (sys.argv[1], 7777))
+    time.sleep(0.02)
+"""
+NET = ("--net",)
+
+
+class Nodes:
+    """A fabric whose nodes each have a program that holds their network."""
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+        self.holders = []
+
+    def hold(self, *nodes):
+        for node in nodes:
+            holder = self.start(["sh", "-c", "echo up; exec sleep 600"], node)
+            self.holders.append(holder)
+            holder.wait_for_text("up", SECONDS)
+        return self
+
+    def start(self, words, node, **settings):
+        return self.fabric.start(words, node, env=ENV, more=NET, **settings)
+
+    def run(self, words, node, seconds=SECONDS):
+        return self.fabric.end(self.start(words, node), seconds)
+
+    def output(self, words, node):
+        return self.run(words, node).require().text
+
+    def ipv4(self, node, interface="ib0"):
+        shown = json.loads(self.output(["ip", "-j", "addr", "show", interface], node))
+        return next(one["local"] for one in shown[0]["addr_info"] if one["family"] == "inet")
+
+    def link_local(self, node):
+        shown = json.loads(self.output(["ip", "-j", "addr", "show", "ib0"], node))
+        return next(one["local"] for one in shown[0]["addr_info"] if one["scope"] == "link")
+
+    def link(self, node):
+        return json.loads(self.output(["ip", "-j", "link", "show", "ib0"], node))[0]
+
+    def report(self):
+        return json.loads(self.fabric.softib("ipoib", "--json", "--fabric", self.fabric.name).require().text)
+
+    def ping(self, node, address, *options, count=3):
+        return self.run(["ping", "-c", count, "-W", 5, "-i", 0.2, *options, address], node)
+
+    def serve(self, words, node, port):
+        """A server that listens at a TCP port."""
+        server = self.start(words, node)
+        harness.wait_until(lambda: f":{port} " in self.run(["ss", "-Hltn"], node).text or not server.running(), SECONDS,
+                           f"{server.describe()} to listen; it says:\n{harness.tail(server.text())}")
+        if not server.running():
+            raise Failed(f"{server.describe()} ended:\n{harness.tail(server.text())}")
+        return server
+
+
+@contextlib.contextmanager
+def case(report, name, *programs):
+    if not report.wanted(name):
+        yield None
+        return
+    with report.case(f"{name} ({MODE})") as remarks:
+        for program in programs:
+            harness.need_program(program)
+        yield remarks
+
+
+def test_interface(report, nodes):
+    name = "ib0 has the addresses of its node, its MTU, carrier"
+    if not report.wanted(name):
+        return
+    with report.case(f"{name} ({MODE})"):
+        link = nodes.link(0)
+        if link["mtu"] != MTU or "LOWER_UP" not in link["flags"]:
+            raise Failed(f"ib0: {link}")
+
+
+def test_ping(report, nodes):
+    if report.wanted("ping"):
+        with report.case(f"ping ({MODE})"):
+            harness.need_program("ping")
+            nodes.ping(0, nodes.ipv4(1)).require(" 0% packet loss")
+            nodes.ping(1, nodes.ipv4(0)).require(" 0% packet loss")
+    if report.wanted("ping -6"):
+        with report.case(f"ping -6 ({MODE})"):
+            harness.need_program("ping")
+            nodes.ping(0, f"{nodes.link_local(1)}%ib0", "-6").require(" 0% packet loss")
+    if report.wanted("ping with fragments"):
+        with report.case(f"ping with fragments ({MODE})"):
+            harness.need_program("ping")
+            nodes.ping(0, nodes.ipv4(1), "-s", 20000).require(" 0% packet loss")
+    if report.wanted("arping"):
+        with report.case(f"arping ({MODE})"):
+            harness.need_program("arping")
+            nodes.run(["arping", "-c", 2, "-I", "ib0", nodes.ipv4(1)], 0).require(r"Received [12] response")
+    if report.wanted("ip neigh"):
+        with report.case(f"ip neigh and softib ipoib have the neighbour ({MODE})"):
+            nodes.ping(0, nodes.ipv4(1)).require()
+            text = nodes.output(["ip", "neigh"], 0)
+            if not re.search(rf"{nodes.ipv4(1)} dev ib0 lladdr (\w\w:){{5}}\w\w ", text):
+                raise Failed(f"ip neigh: {text}")
+
+
+def test_iperf(report, nodes):
+    for name, options in (("tcp", ()), ("tcp 8 streams", ("-P", 8)), ("tcp reverse", ("-R",)),
+                          ("udp", ("-u", "-b", "200M"))):
+        if not report.wanted(f"iperf3 {name}"):
+            continue
+        with report.case(f"iperf3 {name} ({MODE})") as remarks:
+            harness.need_program("iperf3")
+            port = harness.free_port()
+            server = nodes.serve(["iperf3", "-s", "-1", "-p", port], 0, port)
+            client = nodes.run(["iperf3", "-J", "-t", 2, "-c", nodes.ipv4(0), "-p", port, *options], 1)
+            result = json.loads(client.require().text)
+            nodes.fabric.end(server, SECONDS).require()
+            total = result["end"].get("sum_received") or result["end"]["sum"]
+            remarks.append(f"{total['bits_per_second'] / 1e9:.2f} Gb/s")
+            if total["bits_per_second"] < 50e6:
+                raise Failed(f"only {total['bits_per_second'] / 1e6:.1f} Mb/s")
+            if "udp" in name:
+                remarks.append(f"{total['lost_percent']:.2f} % lost")
+
+
+def test_transfers(report, nodes, user):
+    folder = user.make_dir("softib-ipoib-")
+    source = folder / "source"
+    source.mkdir()
+    for number in range(40):
+        (source / f"file{number}").write_bytes(os.urandom(1 + number * 33331))
+    for path in [source, *source.iterdir()]:
+        path.chmod(0o755)
+    sums = {path.name: harness.digest(path) for path in source.iterdir()}
+    if report.wanted("curl"):
+        with report.case(f"curl ({MODE})"):
+            harness.need_program("curl")
+            port = harness.free_port()
+            server = nodes.serve(["python3", "-m", "http.server", port, "-d", source], 0, port)
+            for name, wanted in sums.items():
+                done = nodes.run(["curl", "-sS", "-o", folder / "got", f"http://{nodes.ipv4(0)}:{port}/{name}"], 1)
+                done.require()
+                if harness.digest(folder / "got") != wanted:
+                    raise Failed(f"{name} differs")
+            server.kill()
+    if report.wanted("rsync"):
+        with report.case(f"rsync of a tree ({MODE})"):
+            harness.need_program("rsync")
+            port = harness.free_port()
+            config = folder / "rsyncd.conf"
+            config.write_text(f"use chroot = no\n[tree]\npath = {source}\n")
+            config.chmod(0o644)
+            server = nodes.serve(["rsync", "--daemon", "--no-detach", f"--port={port}", f"--config={config}"], 0, port)
+            target = folder / "target"
+            nodes.run(["rsync", "-a", f"rsync://{nodes.ipv4(0)}:{port}/tree/", target], 1).require()
+            if {path.name: harness.digest(path) for path in target.iterdir()} != sums:
+                raise Failed("the copy differs")
+            server.kill()
+
+
+def test_multicast(report, nodes):
+    for writer, reader in ((0, 1), (1, 0)):
+        if not report.wanted(f"multicast {writer} to {reader}"):
+            continue
+        with report.case(f"multicast {writer} to {reader} ({MODE})"):
+            listener = nodes.start(["python3", "-c", MULTICAST_READER, GROUP, nodes.ipv4(reader), "1"], reader)
+            listener.wait_for_text("member", SECONDS)
+            nodes.run(["python3", "-c", MULTICAST_WRITER, GROUP, nodes.ipv4(writer), "hello"], writer).require()
+            nodes.fabric.end(listener, SECONDS).require("all .*hello")
+
+
+def test_tcpdump(report, nodes):
+    if not report.wanted("tcpdump"):
+        return
+    with report.case(f"tcpdump -i ib0 ({MODE})"):
+        harness.need_program("tcpdump")
+        dump = nodes.start(["tcpdump", "-n", "-l", "-c", "2", "-i", "ib0", "icmp"], 1)
+        dump.wait_for_text("listening on ib0", SECONDS)
+        nodes.ping(0, nodes.ipv4(1)).require()
+        nodes.fabric.end(dump, SECONDS).require("ICMP echo request", "ICMP echo reply")
+
+
+def test_port_goes(report, nodes):
+    if not report.wanted("port down and up"):
+        return
+    with report.case(f"port down and up ({MODE})"):
+        name = nodes.fabric.name
+        nodes.fabric.softib("port", "down", "node1/softib0:1", "--fabric", name).require()
+        harness.wait_until(lambda: "LOWER_UP" not in nodes.link(1)["flags"], SECONDS, "the carrier to go")
+        if nodes.ping(0, nodes.ipv4(1), count=1).code == 0:
+            raise Failed("a ping came through a port that is down")
+        nodes.fabric.softib("port", "up", "node1/softib0:1", "--fabric", name).require()
+        harness.wait_until(lambda: "LOWER_UP" in nodes.link(1)["flags"], SECONDS, "the carrier to come")
+        harness.wait_until(lambda: nodes.ping(0, nodes.ipv4(1), count=1).code == 0, SECONDS, "a ping to come through")
+
+
+def drivers_of(nodes):
+    """The processes of softib-net that run a driver, by the name of their node."""
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if "softib-net" in words[0] and str(nodes.fabric.runtime) in (process / "environ").read_bytes().decode(
+                    errors="replace"):
+                found[int(process.name)] = words
+    return found
+
+
+def test_report(report, nodes):
+    if not report.wanted("softib ipoib"):
+        return
+    with report.case(f"softib ipoib --json ({MODE})"):
+        nodes.ping(0, nodes.ipv4(1)).require()
+        text = json.dumps(nodes.report())
+        for wanted in ('"name": "ib0"', f'"mode": "{MODE}"', '"neighbours"', '"groups"', '"paths"'):
+            if wanted not in text:
+                raise Failed(f"no {wanted} in {text}")
+
+
+def test(report, user):
+    with harness.Fabric(user=user) as fabric:
+        nodes = Nodes(fabric)
+        try:
+            nodes.hold(0, 1)
+        except Failed as failure:
+            if "no network" in str(failure) or "not permitted" in str(failure):
+                raise Skipped(f"no network of nodes here: {failure}") from failure
+            raise
+        test_interface(report, nodes)
+        test_ping(report, nodes)
+        test_iperf(report, nodes)
+        test_transfers(report, nodes, user)
+        test_multicast(report, nodes)
+        test_tcpdump(report, nodes)
+        test_report(report, nodes)
+        test_port_goes(report, nodes)
+
+
+if __name__ == "__main__":
+    harness.main("IP over InfiniBand", test)
