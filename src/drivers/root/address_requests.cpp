@@ -54,10 +54,13 @@ Result<std::vector<Address>> read_addresses(const control::SetAddressesIn& in, s
   return addresses;
 }
 
+// Those that follow the HCAs of the node as they come and go, its drivers and that of its network,
+// have no address of it.
 std::string users_of(const Core& core, const fabric::Node& node) {
   std::string users;
   for (const Session* session : core.by_slot) {
     if (session == nullptr || session->ending || session->node != &node) continue;
+    if (session->wants_ca_events) continue;
     users = list(users, describe(*session));
   }
   return users;
