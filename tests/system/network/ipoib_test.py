@@ -4,13 +4,10 @@
 
 ipoib_test.py [--as root|nobody] [--only REGEX] [--mode datagram|connected] [--tree]
 """
-import contextlib
 import json
 import os
-import pathlib
 import re
 import signal
-import subprocess
 import sys
 
 import harness
@@ -83,7 +80,7 @@ class Nodes:
         return json.loads(self.output(["ip", "-j", "link", "show", "ib0"], node))[0]
 
     def report(self):
-        return json.loads(self.fabric.softib("ipoib", "--json", "--fabric", self.fabric.name).require().text)
+        return json.loads(self.fabric.softib("ipoib", "show", "--json", "--fabric", self.fabric.name).require().text)
 
     def ping(self, node, address, *options, count=3):
         return self.run(["ping", "-c", count, "-W", 5, "-i", 0.2, *options, address], node)
@@ -96,17 +93,6 @@ class Nodes:
         if not server.running():
             raise Failed(f"{server.describe()} ended:\n{harness.tail(server.text())}")
         return server
-
-
-@contextlib.contextmanager
-def case(report, name, *programs):
-    if not report.wanted(name):
-        yield None
-        return
-    with report.case(f"{name} ({MODE})") as remarks:
-        for program in programs:
-            harness.need_program(program)
-        yield remarks
 
 
 def test_interface(report, nodes):
@@ -157,6 +143,8 @@ def test_iperf(report, nodes):
             client = nodes.run(["iperf3", "-J", "-t", 2, "-c", nodes.ipv4(0), "-p", port, *options], 1)
             result = json.loads(client.require().text)
             nodes.fabric.end(server, SECONDS).require()
+            if "error" in result:
+                raise Failed(f"iperf3: {result['error']}")
             total = result["end"].get("sum_received") or result["end"]["sum"]
             remarks.append(f"{total['bits_per_second'] / 1e9:.2f} Gb/s")
             if total["bits_per_second"] < 50e6:
@@ -227,25 +215,25 @@ def test_port_goes(report, nodes):
         return
     with report.case(f"port down and up ({MODE})"):
         name = nodes.fabric.name
-        nodes.fabric.softib("port", "down", "node1/softib0:1", "--fabric", name).require()
+        nodes.fabric.softib("port", "down", "--node", "node1", "--fabric", name).require()
         harness.wait_until(lambda: "LOWER_UP" not in nodes.link(1)["flags"], SECONDS, "the carrier to go")
         if nodes.ping(0, nodes.ipv4(1), count=1).code == 0:
             raise Failed("a ping came through a port that is down")
-        nodes.fabric.softib("port", "up", "node1/softib0:1", "--fabric", name).require()
+        nodes.fabric.softib("port", "up", "--node", "node1", "--fabric", name).require()
         harness.wait_until(lambda: "LOWER_UP" in nodes.link(1)["flags"], SECONDS, "the carrier to come")
         harness.wait_until(lambda: nodes.ping(0, nodes.ipv4(1), count=1).code == 0, SECONDS, "a ping to come through")
 
 
-def drivers_of(nodes):
-    """The processes of softib-net that run a driver, by the name of their node."""
-    found = {}
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if "softib-net" in words[0] and str(nodes.fabric.runtime) in (process / "environ").read_bytes().decode(
-                    errors="replace"):
-                found[int(process.name)] = words
-    return found
+def test_driver_dies(report, nodes):
+    name = "the driver of a node is killed"
+    if not report.wanted(name):
+        return
+    with report.case(f"{name} ({MODE})"):
+        [driver] = [one["driver_pid"] for one in nodes.report() if one["node"] == "node1"]
+        os.kill(driver, signal.SIGKILL)
+        # The next program of the node gets a new driver in the same network.
+        harness.wait_until(lambda: nodes.ping(1, nodes.ipv4(0), count=1).code == 0, SECONDS, "a ping to come through")
+        harness.wait_until(lambda: nodes.ping(0, nodes.ipv4(1), count=1).code == 0, SECONDS, "a ping to come back")
 
 
 def test_report(report, nodes):
@@ -276,6 +264,7 @@ def test(report, user):
         test_tcpdump(report, nodes)
         test_report(report, nodes)
         test_port_goes(report, nodes)
+        test_driver_dies(report, nodes)
 
 
 if __name__ == "__main__":

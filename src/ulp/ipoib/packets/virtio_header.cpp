@@ -58,10 +58,13 @@ VirtioHeader to_virtio(const Offload& offload) {
     header.flags = VirtioHeader::kNeedsChecksum;
     header.checksum_start = static_cast<std::uint16_t>(offload.checksum_start + kEthernetBytes);
     header.checksum_offset = offload.checksum_offset;
-    // A hint for how much the kernel copies into its first piece: past the transport header.
-    header.header_length = static_cast<std::uint16_t>(
-        header.checksum_start +
-        (offload.segmentation == Segmentation::Udp ? sizeof(UdpHeader) : sizeof(TcpHeader)));
+    // A hint for how much the kernel copies into its first piece: past the transport header. It
+    // refuses a frame that is shorter, as one of UDP may be, so whole packets have none.
+    if (offload.segmentation != Segmentation::None) {
+      header.header_length = static_cast<std::uint16_t>(
+          header.checksum_start +
+          (offload.segmentation == Segmentation::Udp ? sizeof(UdpHeader) : sizeof(TcpHeader)));
+    }
   }
   return header;
 }

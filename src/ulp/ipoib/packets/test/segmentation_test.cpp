@@ -224,6 +224,19 @@ TEST(IpoibVirtioHeader, ItsMeaningCountsFromTheIpHeader) {
   EXPECT_EQ(back.header_length, 54);
 }
 
+// The kernel refuses a frame that is shorter than the hint: a whole packet of UDP may be.
+TEST(IpoibVirtioHeader, AWholePacketGivesNoHint) {
+  VirtioHeader header;
+  header.flags = VirtioHeader::kNeedsChecksum;
+  header.checksum_start = 34;
+  header.checksum_offset = 6;
+  const auto offload = from_virtio(header, 32);
+  ASSERT_TRUE(offload.has_value());
+  const VirtioHeader back = to_virtio(*offload);
+  EXPECT_EQ(back.checksum_start, 34);
+  EXPECT_EQ(back.header_length, 0);
+}
+
 TEST(IpoibVirtioHeader, WhatPointsOutOfThePacketIsRefused) {
   VirtioHeader header;
   header.flags = VirtioHeader::kNeedsChecksum;
