@@ -3,6 +3,7 @@
 // answers to it are in interface_host.cpp.
 #include "ipoib/port_interface.h"
 
+#include "ipoib/announcement.h"
 #include "user/services/service_channel.h"
 #include "user/take.h"
 
@@ -101,7 +102,8 @@ Status PortInterface::make_kernel_interface(std::string& reason) {
   if (!made) return made.error();
   kernel_ = *made;
   if (options_.capture.empty()) return Status::Ok;
-  auto capture = Capture::create(options_.capture + "." + name() + ".pcap");
+  auto capture = Capture::create(
+      fmt::format("{}.{}.{}.pcap", options_.capture, network_.place().node, name()));
   if (capture) {
     capture_ = *std::move(capture);
   } else {
@@ -271,6 +273,13 @@ void PortInterface::recover() {
                   recoveries_));
 }
 
+void PortInterface::announce() {
+  for (const Ipv4Address& address : addresses_of(name())) {
+    Announcement frame = announcement_of(engine_->mac(), address);
+    engine_->on_frame({VirtioHeader{}, frame}, now_);
+  }
+}
+
 void PortInterface::on_time() {
   const auto deadline = engine_->next_deadline();
   if (deadline && *deadline <= now_) engine_->on_time(now_);
@@ -279,6 +288,7 @@ void PortInterface::on_time() {
 
 bool PortInterface::finish_turn() {
   if (broken_) recover();
+  if (std::exchange(announce_, false)) announce();
   if (subnet_->has_answers()) subnet_->deliver();
   if (connections_ != nullptr) {
     if (connections_->has_losses()) connections_->deliver();

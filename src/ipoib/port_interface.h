@@ -94,6 +94,7 @@ class PortInterface final : private Host,
   bool take_receives();
   void reap_sends();
   void recover();
+  void announce();
   void log(const std::string& line) { network_.log(name() + ": " + line); }
 
   // Host.
@@ -156,6 +157,7 @@ class PortInterface final : private Host,
   bool frames_wait_ = false;  // of the kernel
   bool started_ = false;      // the datagram queue pair
   bool drained_ = false;      // both completion queues, in this turn
+  bool announce_ = false;     // the carrier has come
   bool broken_ = false;       // it is to be started again
   bool sends_armed_ = false;
   bool receives_armed_ = false;
