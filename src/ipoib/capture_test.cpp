@@ -26,11 +26,11 @@ std::vector<std::byte> arp_request() {
   return bytes;
 }
 
-// An empty UDP packet of IPv4 with `more` bytes behind its header.
+// A packet of IPv4 (protocol 253, for experiments) with `more` bytes behind its header.
 std::vector<std::byte> ip_packet(std::size_t more) {
   std::vector<std::byte> bytes(4 + 20 + more);
-  const std::array<int, 24> head{8,  0,  0, 0, 0x45, 0, 0, 0, 0,  0, 0, 0,
-                                 64, 17, 0, 0, 10,   0, 0, 1, 10, 0, 0, 2};
+  const std::array<int, 24> head{8,  0,   0, 0, 0x45, 0, 0, 0, 0,  0, 0, 0,
+                                 64, 253, 0, 0, 10,   0, 0, 1, 10, 0, 0, 2};
   for (std::size_t i = 0; i < head.size(); ++i) bytes[i] = static_cast<std::byte>(head[i]);
   bytes[6] = static_cast<std::byte>((20 + more) >> 8);
   bytes[7] = static_cast<std::byte>(20 + more);

@@ -24,6 +24,7 @@
 
 namespace ib::ipoib::driver {
 
+// classes: allow(members) the queue, the listener, and the connections by id and by queue pair
 class Connections {
  public:
   static constexpr std::uint32_t kReceives = 128;

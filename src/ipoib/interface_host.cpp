@@ -46,6 +46,7 @@ void PortInterface::show_link() {
   const bool carrier = link_.carrier && !port_.is_asleep;
   if (carrier == kernel_->has_carrier()) return;
   (void)kernel_->set_carrier(carrier);
+  announce_ = carrier;
   log(carrier ? "carrier on" : "carrier off");
 }
 

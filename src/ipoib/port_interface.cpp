@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// PortInterface: making it, its turns of the loop, and the port. What the engine calls and the
+// PortInterface: making it, its turns of the loop, and the port. The calls of the engine and the
 // answers to it are in interface_host.cpp.
 #include "ipoib/port_interface.h"
 
+#include "ipoib/announcement.h"
 #include "user/services/service_channel.h"
 #include "user/take.h"
 
@@ -100,7 +101,8 @@ Status PortInterface::make_kernel_interface(std::string& reason) {
   if (!made) return made.error();
   kernel_ = *made;
   if (options_.capture.empty()) return Status::Ok;
-  auto capture = Capture::create(options_.capture + "." + name() + ".pcap");
+  auto capture = Capture::create(
+      fmt::format("{}.{}.{}.pcap", options_.capture, network_.place().node, name()));
   if (capture) {
     capture_ = *std::move(capture);
   } else {
@@ -156,7 +158,7 @@ void PortInterface::on_port(const PortReading& port) {
   give_port();
 }
 
-// The engine asks for things at once, so it gets the port when there is whom to ask.
+// The engine sends requests at once, so it gets the port when somebody is there for them.
 void PortInterface::give_port() {
   if (started_ && subnet_->is_open()) engine_->on_port(port_.state, now_);
 }
@@ -270,6 +272,13 @@ void PortInterface::recover() {
                   recoveries_));
 }
 
+void PortInterface::announce() {
+  for (const Ipv4Address& address : addresses_of(name())) {
+    Announcement frame = announcement_of(engine_->mac(), address);
+    engine_->on_frame({VirtioHeader{}, frame}, now_);
+  }
+}
+
 void PortInterface::on_time() {
   const auto deadline = engine_->next_deadline();
   if (deadline && *deadline <= now_) engine_->on_time(now_);
@@ -278,6 +287,7 @@ void PortInterface::on_time() {
 
 bool PortInterface::finish_turn() {
   if (broken_) recover();
+  if (std::exchange(announce_, false)) announce();
   if (subnet_->has_answers()) subnet_->deliver();
   if (connections_ != nullptr) {
     if (connections_->has_losses()) connections_->deliver();

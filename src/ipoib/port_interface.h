@@ -39,7 +39,8 @@ struct PortReading {
   bool is_asleep = false;
 };
 
-// classes: allow (the calls of the engine's Host and the answers to them)
+// classes: allow(methods) the calls of the engine's Host, and the answers to them
+// classes: allow(members) the engine, the ends of its traffic, and what they wait for
 class PortInterface final : private Host, private SubnetClient::Sink, private Connections::Sink {
  public:
   static Result<std::unique_ptr<PortInterface>> create(os::net::NodeNetwork& network,
@@ -68,7 +69,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   void on_port(const PortReading& port);
   void on_port_event(PortEvent event) { engine_->on_port_event(event, now_); }
   void on_time();
-  // What could not be done inside of a call. Returns true if there is more.
+  // Does the work that was put off inside of calls. Returns true if there is more.
   bool finish_turn();
   std::optional<Instant> next_deadline() const { return engine_->next_deadline(); }
   // Before the loop sleeps: completions wake it from now on.
@@ -92,6 +93,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   bool take_receives();
   void reap_sends();
   void recover();
+  void announce();
   void log(const std::string& line) { network_.log(name() + ": " + line); }
 
   // Host.
@@ -153,6 +155,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   bool frames_wait_ = false;  // of the kernel
   bool started_ = false;      // the datagram queue pair
   bool drained_ = false;      // both completion queues, in this turn
+  bool announce_ = false;     // the carrier has come
   bool broken_ = false;       // it is to be started again
   bool sends_armed_ = false;
   bool receives_armed_ = false;

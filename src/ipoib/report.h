@@ -14,7 +14,7 @@ namespace ib::ipoib::driver {
 
 class Adapter;
 
-// What is not in the snapshot of an interface.
+// The name and place of an interface, which its snapshot leaves out.
 struct InterfaceIdentity {
   std::string name;
   std::string hca;

@@ -34,13 +34,14 @@ while len(seen) < int(sys.argv[3]):
 print("all", sorted(seen), flush=True)
 """
 MULTICAST_WRITER = """
-import socket, sys, time
+import socket, sys, threading
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(sys.argv[2]))
 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 4)
+pauses = threading.Event()
 for n in range(100):
     s.sendto(sys.argv[3].encode(), (sys.argv[1], 7777))
-    time.sleep(0.02)
+    pauses.wait(0.02)
 """
 NET = ("--net",)
 
