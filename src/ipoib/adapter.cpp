@@ -47,8 +47,8 @@ Adapter::Port Adapter::read(std::uint32_t number) {
   Port port;
   const std::uint32_t index = hca_->info().first_port + number - 1;
   const hca::PortEntry* const entry = place_.process.arena().port(index);
-  if (entry == nullptr || entry->link_layer.load(std::memory_order_relaxed) !=
-                              verbs::LinkLayer::InfiniBand) {
+  if (entry == nullptr ||
+      entry->link_layer.load(std::memory_order_relaxed) != verbs::LinkLayer::InfiniBand) {
     return port;
   }
   port.is_infiniband = true;

@@ -19,7 +19,8 @@ namespace ib::ipoib::driver {
 
 struct DriverOptions {
   bool connected_mode = false;
-  std::string capture;  // a path without its end, "PATH.node0.ib0.pcap" for each interface; empty: none
+  std::string
+      capture;  // a path without its end, "PATH.node0.ib0.pcap" for each interface; empty: none
 };
 
 class Adapter {

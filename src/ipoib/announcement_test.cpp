@@ -15,9 +15,9 @@ TEST(Announcement, ItAsksForTheOwnAddress) {
   const Announcement frame = announcement_of(mac, address);
   std::vector<int> bytes;
   for (const std::byte each : frame) bytes.push_back(static_cast<int>(each));
-  EXPECT_EQ(bytes, (std::vector<int>{0xff, 0xff, 0xff, 0xff, 0xff, 0xff,  //
-                                     2,    3,    4,    5,    6,    7,    8, 6,   // Ethernet
-                                     0,    1,    8,    0,    6,    4,    0, 1,   // a request
+  EXPECT_EQ(bytes, (std::vector<int>{0xff, 0xff, 0xff, 0xff, 0xff, 0xff,         //
+                                     2,    3,    4,    5,    6,    7,    8,  6,  // Ethernet
+                                     0,    1,    8,    0,    6,    4,    0,  1,  // a request
                                      2,    3,    4,    5,    6,    7,    10, 0, 0, 1,
                                      0,    0,    0,    0,    0,    0,    10, 0, 0, 1}));
 }

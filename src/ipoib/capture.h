@@ -43,7 +43,9 @@ class Capture {
   static Result<std::unique_ptr<Capture>> create(const std::string& path);
 
   void add(const Route& route, const Outgoing& message);
-  void add(const Route& route, std::span<const std::byte> message) { add(route, {{}, message, {}}); }
+  void add(const Route& route, std::span<const std::byte> message) {
+    add(route, {{}, message, {}});
+  }
 
  private:
   explicit Capture(platform::NativeHandle file) : file_(std::move(file)) {}

@@ -29,8 +29,8 @@ std::vector<std::byte> arp_request() {
 // A packet of IPv4 (protocol 253, for experiments) with `more` bytes behind its header.
 std::vector<std::byte> ip_packet(std::size_t more) {
   std::vector<std::byte> bytes(4 + 20 + more);
-  const std::array<int, 24> head{8, 0, 0,  0,  0x45, 0, 0, 0, 0, 0, 0, 0, 64, 253,
-                                 0, 0, 10, 0, 0,    1, 10, 0, 0, 2};
+  const std::array<int, 24> head{8,  0,   0, 0, 0x45, 0, 0, 0, 0,  0, 0, 0,
+                                 64, 253, 0, 0, 10,   0, 0, 1, 10, 0, 0, 2};
   for (std::size_t i = 0; i < head.size(); ++i) bytes[i] = static_cast<std::byte>(head[i]);
   bytes[6] = static_cast<std::byte>((20 + more) >> 8);
   bytes[7] = static_cast<std::byte>(20 + more);
@@ -44,13 +44,14 @@ Gid broadcast() {
 }
 
 std::string tshark(const std::string& file, const std::string& fields) {
-  const std::string command =
-      "tshark -r '" + file + "' --disable-protocol rpcordma -T fields -E separator=, " + fields +
-      " -e _ws.malformed 2>/dev/null";
+  const std::string command = "tshark -r '" + file +
+                              "' --disable-protocol rpcordma -T fields -E separator=, " + fields +
+                              " -e _ws.malformed 2>/dev/null";
   std::FILE* const out = popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> part{};
-  while (out != nullptr && std::fgets(part.data(), part.size(), out) != nullptr) text += part.data();
+  while (out != nullptr && std::fgets(part.data(), part.size(), out) != nullptr)
+    text += part.data();
   EXPECT_TRUE(out != nullptr && pclose(out) == 0) << command;
   return text;
 }

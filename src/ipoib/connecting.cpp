@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Connections: making them, on both sides, and hearing of their ends.
-#include "ipoib/connections.h"
-
 #include "base/buffers.h"
+#include "ipoib/connections.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,12 +47,12 @@ void Connections::listen(Qpn datagrams) {
 }
 
 void Connections::await_request(control::CmHandle listener) {
-  (void)cm_.get_request(
-      listener, [this, listener](const ServiceEnd& end, const control::CmRequest& request) {
-        if (end.status != Status::Ok) return;
-        await_request(listener);
-        on_request(request);
-      });
+  (void)cm_.get_request(listener,
+                        [this, listener](const ServiceEnd& end, const control::CmRequest& request) {
+                          if (end.status != Status::Ok) return;
+                          await_request(listener);
+                          on_request(request);
+                        });
 }
 
 Result<std::unique_ptr<user::QueuePair>> Connections::new_queue_pair() {
@@ -115,9 +114,8 @@ Status Connections::begin(ConnectionId id, const ConnectRequest& request) {
   in.starting_psn = new_psn();
   if (request.path_mtu != 0) in.path_mtu = static_cast<verbs::Mtu>(request.path_mtu);
   in.data = to_data(request.data);
-  const Status sent = cm_.connect(in, [this, id](const ServiceEnd& end, const auto& reply) {
-    on_reply(id, end, reply);
-  });
+  const Status sent = cm_.connect(
+      in, [this, id](const ServiceEnd& end, const auto& reply) { on_reply(id, end, reply); });
   if (sent != Status::Ok) {
     (void)queue_pair->destroy();
     return sent;
@@ -196,9 +194,8 @@ Status Connections::accept(const control::CmRequest& request, const AcceptedConn
   // Messages may come before the RTU, so the queue pair is ready for them.
   move(id, QpState::Rtr, [this, id, in](Connection&) {
     move(id, QpState::Rts, [this, id, in](Connection&) {
-      const Status sent = cm_.accept(in, [this, id](const ServiceEnd& end, const auto&) {
-        on_accepted(id, end);
-      });
+      const Status sent =
+          cm_.accept(in, [this, id](const ServiceEnd& end, const auto&) { on_accepted(id, end); });
       if (sent != Status::Ok) lose(id, sent);
     });
   });

@@ -30,8 +30,8 @@ Result<std::unique_ptr<Connections>> Connections::create(const Station& station,
   options.max_wr = kReceives;
   options.max_sge = 1;
   IB_TRY(receives, station.hca.create_srq(options));
-  std::unique_ptr<Connections> made(new Connections(station, objects, transmitter, sink,
-                                                    std::move(memory), std::move(receives)));
+  std::unique_ptr<Connections> made(
+      new Connections(station, objects, transmitter, sink, std::move(memory), std::move(receives)));
   for (std::uint32_t i = 0; i < kReceives; ++i) made->post_receive(kReceiveBit | i);
   return made;
 }

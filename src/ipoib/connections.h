@@ -24,6 +24,7 @@
 
 namespace ib::ipoib::driver {
 
+// classes: allow(members) the objects of its queue pairs, and tables of what is under way
 class Connections {
  public:
   static constexpr std::uint32_t kReceives = 128;
@@ -115,7 +116,7 @@ class Connections {
   PortState port_;
   std::uint16_t pkey_index_ = 0;
   std::minstd_rand random_;
-  std::unordered_map<std::uint32_t, Connection> connections_;     // by ConnectionId
+  std::unordered_map<std::uint32_t, Connection> connections_;      // by ConnectionId
   std::unordered_map<std::uint32_t, ConnectionId> of_queue_pair_;  // by its number
   std::vector<std::unique_ptr<user::QueuePair>> dying_;
   std::vector<std::pair<ConnectionId, Status>> lost_;  // to be delivered

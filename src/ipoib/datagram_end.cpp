@@ -157,8 +157,7 @@ std::optional<DatagramEnd::Received> DatagramEnd::read(const user::Completion& c
       received.source.dgid.bytes = route->destination;
     }
   }
-  received.message.bytes =
-      bytes.subspan(verbs::kGrhBytes, completion.byte_len - verbs::kGrhBytes);
+  received.message.bytes = bytes.subspan(verbs::kGrhBytes, completion.byte_len - verbs::kGrhBytes);
   if ((completion.flags & verbs::wc_flag::kWithImm) != 0) {
     const auto offload = from_immediate(completion.imm);
     if (!offload) return {};

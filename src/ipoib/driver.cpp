@@ -52,7 +52,8 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
   IB_CHECK(events_.open());
   // The connections of the user HCA are made to the softibd that the environment names. This
   // process has no other thread yet.
-  if (!network.place().socket.empty()) ::setenv(os::kSocketVariable, network.place().socket.c_str(), 1);
+  if (!network.place().socket.empty())
+    ::setenv(os::kSocketVariable, network.place().socket.c_str(), 1);
   user::ProcessOptions options;
   options.node = network.place().node;
   options.program = "softib-net";
@@ -79,8 +80,8 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
 
 Status IpoibDriver::make_poll(std::string& reason) {
   poll_ = os::own_descriptor(::epoll_create1(EPOLL_CLOEXEC));
-  for (const int descriptor : {network_->events(), events_.descriptor(), services_->descriptor(),
-                               completions_->fd()}) {
+  for (const int descriptor :
+       {network_->events(), events_.descriptor(), services_->descriptor(), completions_->fd()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = descriptor;
@@ -184,7 +185,8 @@ void IpoibDriver::wait(Instant time, bool idle) {
   std::array<epoll_event, kMostEvents> ready;
   const int count = ::epoll_wait(poll_.get(), ready.data(), ready.size(), static_cast<int>(ticks));
   ready_ = {};
-  for (const epoll_event& event : std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)))) {
+  for (const epoll_event& event :
+       std::span(ready).first(static_cast<std::size_t>(std::max(count, 0)))) {
     const int descriptor = event.data.fd;
     if (descriptor == completions_->fd()) {
       read_completion_events();
@@ -234,9 +236,8 @@ void IpoibDriver::take_events(Instant time) {
 void IpoibDriver::report_when_settled(Instant time) {
   if (reported_ready_) return;
   bool settled = true;
-  for_each([&settled](const PortInterface& interface) {
-    settled = settled && interface.is_settled();
-  });
+  for_each(
+      [&settled](const PortInterface& interface) { settled = settled && interface.is_settled(); });
   if (!settled && time < started_ + kPatience) return;
   reported_ready_ = true;
   network_->report_ready();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// IpoibDriver: IP over InfiniBand for one node (docs/ipoib.md): the loop that joins the TAPs of
+// IpoibDriver: IP over InfiniBand for one node (docs/design/0034): the loop that joins the TAPs of
 // the node's network with queue pairs at its HCAs.
 //
 // One thread waits for frames of the kernel, completions, answers of softibd's services, events of
@@ -20,6 +20,7 @@
 
 namespace ib::ipoib::driver {
 
+// classes: allow(members) it owns what the loop waits for
 class IpoibDriver final : public os::net::NodeDriver {
  public:
   // Those of the environment: SOFTIB_IPOIB_MODE (datagram, connected), SOFTIB_IPOIB_CAPTURE.

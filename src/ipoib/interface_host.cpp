@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // PortInterface: what its engine calls, and the answers of the services to it.
 #include "ipoib/port_interface.h"
-
 #include "user/services/service_channel.h"
 #include "verbs/gid.h"
 

@@ -26,8 +26,8 @@ TEST(OffloadWord, ASegmentThatIsStillToBeCutArrivesAsItWas) {
 }
 
 TEST(OffloadWord, EveryKindAndPlaceArrives) {
-  for (const auto kind : {Segmentation::None, Segmentation::Tcp4, Segmentation::Tcp6,
-                          Segmentation::Udp}) {
+  for (const auto kind :
+       {Segmentation::None, Segmentation::Tcp4, Segmentation::Tcp6, Segmentation::Udp}) {
     for (const std::uint16_t place : {16, 6, 2, 0}) {
       for (const std::uint16_t start : {0, 20, 40, 60, 1020}) {
         Offload offload;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// PortInterface: making it, its turns of the loop, and the port. What the engine calls and the
-// answers to it are in interface_host.cpp.
+// PortInterface: making it, its turns of the loop, and the port. The calls of the engine and
+// the answers to them are in interface_host.cpp.
 #include "ipoib/port_interface.h"
 
 #include "ipoib/announcement.h"
@@ -27,8 +27,7 @@ constexpr Duration kLogAgainAfter = std::chrono::seconds(60);
 constexpr std::uint32_t kDatagramMtu = 2044;
 constexpr std::uint32_t kSendCompletions = Transmitter::kRequests + 64;
 // Of both kinds of receives, and those that the flush of queue pairs brings.
-constexpr std::uint32_t kReceiveCompletions =
-    2 * (DatagramEnd::kReceives + Connections::kReceives);
+constexpr std::uint32_t kReceiveCompletions = 2 * (DatagramEnd::kReceives + Connections::kReceives);
 
 std::string words(Status status) {
   return user::last_reason().empty() ? status_text(status) : user::last_reason();
@@ -83,8 +82,8 @@ Status PortInterface::make_objects(std::string& reason) {
   if (!datagrams) return fail(datagrams.error());
   datagrams_ = *std::move(datagrams);
   if (!options_.connected_mode) return Status::Ok;
-  auto connections =
-      Connections::create(station_, objects_, *transmitter_, static_cast<Connections::Sink&>(*this));
+  auto connections = Connections::create(station_, objects_, *transmitter_,
+                                         static_cast<Connections::Sink&>(*this));
   if (!connections) return fail(connections.error());
   connections_ = *std::move(connections);
   return Status::Ok;
@@ -159,7 +158,7 @@ void PortInterface::on_port(const PortReading& port) {
   give_port();
 }
 
-// The engine asks for things at once, so it gets the port when there is whom to ask.
+// The engine sends requests at once, so it gets the port when the services are there.
 void PortInterface::give_port() {
   if (started_ && subnet_->is_open()) engine_->on_port(port_.state, now_);
 }

@@ -39,10 +39,9 @@ struct PortReading {
   bool is_asleep = false;
 };
 
-// classes: allow (the calls of the engine's Host and the answers to them)
-class PortInterface final : private Host,
-                            private SubnetClient::Sink,
-                            private Connections::Sink {
+// classes: allow(methods) the Host of its engine and the sinks of its services
+// classes: allow(members) what an interface consists of
+class PortInterface final : private Host, private SubnetClient::Sink, private Connections::Sink {
  public:
   static Result<std::unique_ptr<PortInterface>> create(os::net::NodeNetwork& network,
                                                        const Station& station,
@@ -70,7 +69,7 @@ class PortInterface final : private Host,
   void on_port(const PortReading& port);
   void on_port_event(PortEvent event) { engine_->on_port_event(event, now_); }
   void on_time();
-  // What could not be done inside of a call. Returns true if there is more.
+  // Does what was put off inside of calls. Returns true if there is more.
   bool finish_turn();
   std::optional<Instant> next_deadline() const { return engine_->next_deadline(); }
   // Before the loop sleeps: completions wake it from now on.
@@ -100,8 +99,7 @@ class PortInterface final : private Host,
   // Host.
   bool deliver(const VirtioHeader& header, std::span<const std::byte> frame) override;
   void set_link(const LinkState& link) override;
-  bool send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey,
-                     const Outgoing& message) override;
+  bool send_datagram(const AddressVector& to, Qpn qpn, Qkey qkey, const Outgoing& message) override;
   bool send_on_connection(ConnectionId connection, const Outgoing& message) override;
   bool takes_large(const HardwareAddress& to) override { return datagrams_->takes_large(to); }
   void query_path(RequestId id, const Gid& destination) override;
@@ -150,8 +148,8 @@ class PortInterface final : private Host,
   os::net::NodeInterface* kernel_ = nullptr;
   PortReading port_;
   std::optional<Instant> reopen_;  // the services, which could not be opened
-  LinkState link_;  // as the engine wants it
-  std::uint32_t recoveries_ = 0;  // of the datagram queue pair
+  LinkState link_;                 // as the engine wants it
+  std::uint32_t recoveries_ = 0;   // of the datagram queue pair
   std::optional<Instant> recovery_logged_;
   std::uint32_t mtu_ = 0;
   bool frames_wait_ = false;  // of the kernel

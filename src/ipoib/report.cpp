@@ -209,12 +209,10 @@ std::string report_of(const std::vector<std::unique_ptr<Adapter>>& adapters) {
   Json interfaces = Json::array();
   for (const auto& adapter : adapters) {
     for (const auto& one : adapter->interfaces()) {
-      const InterfaceIdentity identity{one->name(),
-                                       adapter->name(),
-                                       one->station().port,
-                                       static_cast<std::uint16_t>(one->station().pkey),
-                                       one->connected_mode(),
-                                       one->mtu()};
+      const InterfaceIdentity identity{
+          one->name(),           adapter->name(),
+          one->station().port,   static_cast<std::uint16_t>(one->station().pkey),
+          one->connected_mode(), one->mtu()};
       interfaces.push_back(interface_json(identity, one->snapshot()));
     }
   }

@@ -14,7 +14,7 @@ namespace ib::ipoib::driver {
 
 class Adapter;
 
-// What is not in the snapshot of an interface.
+// The rest of an interface's row, beside its snapshot.
 struct InterfaceIdentity {
   std::string name;
   std::string hca;

@@ -23,7 +23,7 @@ struct Station {
   Pkey pkey{0xffff};
 };
 
-// What a queue pair of the interface is made with.
+// The objects that the queue pairs of an interface are made with.
 struct Objects {
   std::unique_ptr<user::ProtectionDomain> pd;
   std::unique_ptr<user::CompletionQueue> sends;

@@ -82,14 +82,15 @@ void SubnetClient::join(RequestId id, const JoinRequest& request) {
   const Gid mgid = request.mgid;
   const bool may_create = request.create.has_value();
   joins_[mgid] = id;
-  const Status sent = sa_.join(
-      to_join(request, station_),
-      [this, id, mgid, may_create](const ServiceEnd& end, const auto& group) {
-        ServiceEnd known = end;
-        // A join with too few components for a group that is not there.
-        if (!may_create && end.status == Status::InvalidParameter) known.status = Status::NotFound;
-        on_group(id, mgid, known, group);
-      });
+  const Status sent =
+      sa_.join(to_join(request, station_),
+               [this, id, mgid, may_create](const ServiceEnd& end, const auto& group) {
+                 ServiceEnd known = end;
+                 // A join with too few components for a group that is not there.
+                 if (!may_create && end.status == Status::InvalidParameter)
+                   known.status = Status::NotFound;
+                 on_group(id, mgid, known, group);
+               });
   if (sent == Status::Ok) return;
   joins_.erase(mgid);
   refused_.push_back({id, true, sent});
@@ -146,12 +147,13 @@ void SubnetClient::subscribe(std::uint16_t trap) {
 }
 
 void SubnetClient::watch_reports(control::SaHandle subscription) {
-  (void)sa_.wait_event(subscription, [this, subscription](const ServiceEnd& end,
-                                                          const control::SaEvent& event) {
-    if (end.status != Status::Ok) return;
-    watch_reports(subscription);
-    if (event.kind == control::SaEventKind::Report) sink_.on_path_changed(Gid{event.subject});
-  });
+  (void)sa_.wait_event(subscription,
+                       [this, subscription](const ServiceEnd& end, const control::SaEvent& event) {
+                         if (end.status != Status::Ok) return;
+                         watch_reports(subscription);
+                         if (event.kind == control::SaEventKind::Report)
+                           sink_.on_path_changed(Gid{event.subject});
+                       });
 }
 
 void SubnetClient::deliver() {

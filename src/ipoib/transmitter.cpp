@@ -21,8 +21,7 @@ constexpr std::size_t kHeadsAt = std::size_t{Transmitter::kBuffers} * kStride;
 
 Result<std::unique_ptr<Transmitter>> Transmitter::create(user::Hca& hca,
                                                          const user::ProtectionDomain& pd) {
-  IB_TRY(memory,
-         RegisteredMemory::create(hca, pd, kHeadsAt + std::size_t{kRequests} * kHeadBytes));
+  IB_TRY(memory, RegisteredMemory::create(hca, pd, kHeadsAt + std::size_t{kRequests} * kHeadBytes));
   return std::unique_ptr<Transmitter>(new Transmitter(std::move(memory)));
 }
 
