@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
 namespace ib::ipoib::driver {
@@ -29,8 +28,9 @@ class Bytes {
   explicit Bytes(std::vector<std::uint8_t>& to) : to_(to) {}
   template <class Field>
   void add(const Field& field) {
-    const auto raw = std::bit_cast<std::array<std::uint8_t, sizeof(Field)>>(field);
-    to_.insert(to_.end(), raw.begin(), raw.end());
+    const std::size_t at = to_.size();
+    to_.resize(at + sizeof field);
+    std::memcpy(to_.data() + at, &field, sizeof field);
   }
   void add(std::span<const std::byte> bytes, std::size_t most) {
     const std::size_t count = std::min(bytes.size(), most);

@@ -24,7 +24,7 @@
 
 namespace ib::ipoib::driver {
 
-// classes: allow(members) the queue, the listener, and the connections by id and by queue pair
+// classes: allow(members) the objects of its queue pairs, and tables of what is under way
 class Connections {
  public:
   static constexpr std::uint32_t kReceives = 128;

@@ -51,7 +51,7 @@ class DatagramEnd {
     DatagramSource source;
     Message message;
   };
-  // Of a receive that has succeeded. Returns nullopt if it makes no sense. The buffer is that of
+  // Of a receive that has succeeded. Returns nothing if it makes no sense. The buffer is that of
   // `wr_id` until post_receive().
   std::optional<Received> read(const user::Completion& completion);
   void post_receive(std::uint64_t wr_id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// IpoibDriver: IP over InfiniBand for one node (docs/design/0034-ipoib-driver.md): the loop that
-// joins the TAPs of the node's network with queue pairs at its HCAs.
+// IpoibDriver: IP over InfiniBand for one node (docs/design/0034): the loop that joins the TAPs of
+// the node's network with queue pairs at its HCAs.
 //
 // One thread waits for frames of the kernel, completions, answers of softibd's services, events of
 // HCAs and deadlines, and turns over all interfaces when something came. The threads of the user
@@ -20,7 +20,7 @@
 
 namespace ib::ipoib::driver {
 
-// classes: allow(members) the sources of the loop, one each
+// classes: allow(members) it owns what the loop waits for
 class IpoibDriver final : public os::net::NodeDriver {
  public:
   // Those of the environment: SOFTIB_IPOIB_MODE (datagram, connected), SOFTIB_IPOIB_CAPTURE.

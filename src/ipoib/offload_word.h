@@ -18,10 +18,10 @@
 
 namespace ib::ipoib::driver {
 
-// The immediate data, as it is on the wire (in memory, big-endian). Returns nullopt if it does not
+// The immediate data, as it is on the wire (in memory, big-endian). Returns nothing if it does not
 // fit in, which no packet of a kernel needs.
 std::optional<std::uint32_t> to_immediate(const Offload& offload);
-// Returns nullopt if it is none. The reader checks the positions (ipoib::check()).
+// Returns nothing if it is none. The positions are to be checked by the reader (ipoib::check()).
 std::optional<Offload> from_immediate(std::uint32_t immediate);
 
 }  // namespace ib::ipoib::driver

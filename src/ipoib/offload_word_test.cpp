@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 #include <array>
 #include <cstring>
 
@@ -28,8 +30,8 @@ TEST(OffloadWord, ASegmentThatIsStillToBeCutArrivesAsItWas) {
 TEST(OffloadWord, EveryKindAndPlaceArrives) {
   for (const auto kind :
        {Segmentation::None, Segmentation::Tcp4, Segmentation::Tcp6, Segmentation::Udp}) {
-    for (const std::uint16_t place : {16, 6, 2, 0}) {
-      for (const std::uint16_t start : {0, 20, 40, 60, 1020}) {
+    for (const std::uint16_t place : std::initializer_list<std::uint16_t>{16, 6, 2, 0}) {
+      for (const std::uint16_t start : std::initializer_list<std::uint16_t>{0, 20, 40, 60, 1020}) {
         Offload offload;
         offload.needs_checksum = true;
         offload.ecn = start == 40;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// PortInterface: making it, its turns of the loop, and the port. The calls of the engine and the
-// answers to it are in interface_host.cpp.
+// PortInterface: making it, its turns of the loop, and the port. The calls of the engine and
+// the answers to them are in interface_host.cpp.
 #include "ipoib/port_interface.h"
 
 #include "ipoib/announcement.h"
@@ -158,7 +158,7 @@ void PortInterface::on_port(const PortReading& port) {
   give_port();
 }
 
-// The engine sends requests at once, so it gets the port when somebody is there for them.
+// The engine sends requests at once, so it gets the port when the services are there.
 void PortInterface::give_port() {
   if (started_ && subnet_->is_open()) engine_->on_port(port_.state, now_);
 }

@@ -39,8 +39,8 @@ struct PortReading {
   bool is_asleep = false;
 };
 
-// classes: allow(methods) the calls of the engine's Host, and the answers to them
-// classes: allow(members) the engine, the ends of its traffic, and what they wait for
+// classes: allow(methods) the Host of its engine and the sinks of its services
+// classes: allow(members) what an interface consists of
 class PortInterface final : private Host, private SubnetClient::Sink, private Connections::Sink {
  public:
   static Result<std::unique_ptr<PortInterface>> create(os::net::NodeNetwork& network,
@@ -69,7 +69,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   void on_port(const PortReading& port);
   void on_port_event(PortEvent event) { engine_->on_port_event(event, now_); }
   void on_time();
-  // Does the work that was put off inside of calls. Returns true if there is more.
+  // Does what was put off inside of calls. Returns true if there is more.
   bool finish_turn();
   std::optional<Instant> next_deadline() const { return engine_->next_deadline(); }
   // Before the loop sleeps: completions wake it from now on.

@@ -14,7 +14,7 @@ namespace ib::ipoib::driver {
 
 class Adapter;
 
-// The name and place of an interface, which its snapshot leaves out.
+// The rest of an interface's row, beside its snapshot.
 struct InterfaceIdentity {
   std::string name;
   std::string hca;

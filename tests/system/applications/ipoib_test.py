@@ -6,10 +6,13 @@ ipoib_test.py [--as root|nobody] [--only REGEX] [--mode datagram|connected] [--t
 """
 import json
 import os
+import pathlib
 import re
 import signal
+import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 from harness import Failed, Skipped
 
@@ -34,14 +37,13 @@ while len(seen) < int(sys.argv[3]):
 print("all", sorted(seen), flush=True)
 """
 MULTICAST_WRITER = """
-import socket, sys, threading
+import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(sys.argv[2]))
 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 4)
-pauses = threading.Event()
 for n in range(100):
     s.sendto(sys.argv[3].encode(), (sys.argv[1], 7777))
-    pauses.wait(0.02)
+    time.sleep(0.02)  # tidy: allow(sleep) the pause between two packets
 """
 NET = ("--net",)
 
@@ -225,6 +227,86 @@ def test_port_goes(report, nodes):
         harness.wait_until(lambda: nodes.ping(0, nodes.ipv4(1), count=1).code == 0, SECONDS, "a ping to come through")
 
 
+def reaches_again(nodes, node=0, other=1):
+    address = nodes.ipv4(other)
+    harness.wait_until(lambda: nodes.ping(node, address, count=1).code == 0, SECONDS, f"a ping to {address}")
+
+
+def test_hca_returns(report, nodes):
+    if not report.wanted("an HCA is pulled out and comes back"):
+        return
+    with report.case(f"an HCA is pulled out and comes back ({MODE})"):
+        name = nodes.fabric.name
+        nodes.fabric.softib("hca", "eject", "softib0", "--node", "1", "--fabric", name).require()
+        harness.wait_until(lambda: "ib0" not in nodes.output(["ip", "-br", "link"], 1), SECONDS, "ib0 to go")
+        nodes.fabric.softib("hca", "add", "softib0", "--node", "1", "--fabric", name).require()
+        harness.wait_until(lambda: "ib0" in nodes.output(["ip", "-br", "link"], 1), SECONDS, "ib0 to come back")
+        reaches_again(nodes)
+
+
+def test_sleep(report, nodes):
+    if not report.wanted("a node sleeps"):
+        return
+    with report.case(f"a node sleeps ({MODE})"):
+        name = nodes.fabric.name
+        nodes.fabric.softib("power", "sleep", "--node", "1", "--fabric", name).require()
+        if nodes.ping(0, nodes.ipv4(1), count=1).code == 0:
+            raise Failed("a node that sleeps has answered")
+        nodes.fabric.softib("power", "resume", "--node", "1", "--fabric", name).require()
+        reaches_again(nodes)
+
+
+def test_partition(report, nodes):
+    if not report.wanted("a P_Key has an interface"):
+        return
+    with report.case(f"a P_Key has an interface of its own ({MODE})"):
+        for node in ("0", "1"):
+            nodes.fabric.softib("partition", "add", "0x8001", "--node", node, "--fabric", nodes.fabric.name).require()
+        for node in (0, 1):
+            harness.wait_until(lambda: "LOWER_UP" in nodes.run(["ip", "-br", "link", "show", "ib0.8001"], node).text,
+                               SECONDS, "ib0.8001")
+        nodes.ping(0, f"{nodes.link_local(1)}%ib0.8001", "-6").require(" 0% packet loss")
+
+
+def test_trace(report, nodes):
+    if not report.wanted("softib trace names the neighbour"):
+        return
+    with report.case(f"softib trace names the neighbour that cannot be reached ({MODE})"):
+        name = nodes.fabric.name
+        reaches_again(nodes)
+        address = nodes.ipv4(1)
+        nodes.fabric.softib("port", "down", "--node", "1", "--fabric", name).require()
+
+        def is_named():
+            nodes.ping(0, address, count=1)
+            return re.search(r"IP over InfiniBand cannot reach fe80:\S+ \(node1, softib0, port 1\): ",
+                             nodes.fabric.softib("trace", "--fabric", name).text)
+
+        harness.wait_until(is_named, SECONDS, "the line of the trace")
+        nodes.fabric.softib("port", "up", "--node", "1", "--fabric", name).require()
+        reaches_again(nodes)
+
+
+def test_capture(report, nodes, capture):
+    if not report.wanted("a capture is read by tshark"):
+        return
+    with report.case(f"a capture is read by tshark ({MODE})"):
+        tshark = harness.need_program("tshark")
+        nodes.ping(0, nodes.ipv4(1)).require()
+        fields = ("infiniband.bth.opcode", "arp.hw.type", "arp.hw.size", "icmp.type", "_ws.malformed")
+        rows = subprocess.run([tshark, "-r", f"{capture}.node0.ib0.pcap", "--disable-protocol", "rpcordma", "-T", "fields",
+                               *(word for field in fields for word in ("-e", field))],
+                              capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+        cells = [row.split("\t") for row in rows]
+        if any(row[-1] for row in cells):
+            raise Failed(f"malformed: {[row for row in cells if row[-1]][:5]}")
+        if not any(row[1:3] == ["32", "20"] for row in cells):
+            raise Failed("no ARP with 20-byte addresses")
+        opcodes = {row[0] for row in cells if row[3] in ("0", "8")}
+        if ("100" if MODE == "datagram" else "4") not in opcodes:
+            raise Failed(f"pings have the opcodes {opcodes}")
+
+
 def test_driver_dies(report, nodes):
     name = "the driver of a node is killed"
     if not report.wanted(name):
@@ -266,6 +348,15 @@ def test(report, user):
         test_report(report, nodes)
         test_port_goes(report, nodes)
         test_driver_dies(report, nodes)
+        test_trace(report, nodes)
+        test_sleep(report, nodes)
+        test_hca_returns(report, nodes)
+        test_partition(report, nodes)
+    folder = user.make_dir("softib-ipoib-")
+    ENV["SOFTIB_IPOIB_CAPTURE"] = str(folder / "capture")
+    with harness.Fabric(user=user) as fabric:
+        test_capture(report, Nodes(fabric).hold(0, 1), folder / "capture")
+    del ENV["SOFTIB_IPOIB_CAPTURE"]
 
 
 if __name__ == "__main__":
