@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <initializer_list>
-
 #include <array>
 #include <cstring>
+#include <initializer_list>
 
 namespace ib::ipoib::driver {
 namespace {
