@@ -184,8 +184,9 @@ def man_config():
                       ".SH SEE ALSO", ".BR softib (1), softib\\-up (1), softib\\-run (1)"]) + "\n"
 
 
-def man_softibd(page):
-    out = [*man_head("softibd", 1, "the daemon behind a softib fabric"), ".SH SYNOPSIS", ".B softibd", "[\\fIOPTIONS\\fR]",
+def man_daemon(program, what):
+    page = Page(program, [])
+    out = [*man_head(program.name, 1, what), ".SH SYNOPSIS", f".B {roff(program.name)}", "[\\fIOPTIONS\\fR]",
            ".SH DESCRIPTION", ".nf", roff(page.footer), ".fi", ".SH OPTIONS", *man_rows(page),
            ".SH SEE ALSO", ".BR softib (1)"]
     return "\n".join(out) + "\n"
@@ -365,7 +366,9 @@ def fish_quoted(text):
 def main():
     bin_dir = pathlib.Path(sys.argv[1])
     pages = all_pages(bin_dir / "softib")
-    files = {"docs/man/softib.1": man_softib(pages), "docs/man/softibd.1": man_softibd(Page(bin_dir / "softibd", [])),
+    files = {"docs/man/softib.1": man_softib(pages),
+             "docs/man/softibd.1": man_daemon(bin_dir / "softibd", "the daemon behind a softib fabric"),
+             "docs/man/softib-net.1": man_daemon(bin_dir / "softib-net", "network interfaces for the nodes of a softib fabric"),
              "completions/softib.bash": bash(pages), "completions/softib.zsh": zsh(pages),
              "completions/softib.fish": fish(pages),
              "docs/man/softib-config.5": man_config(), **man_commands(pages)}
