@@ -36,7 +36,9 @@ class UserServices : public testing::Test {
     const bool is_up = !daemon_->has_ended();
     east_.reset();
     west_.reset();
-    if (is_up) EXPECT_EQ(wait_until_left(socket_), "");
+    if (is_up) {
+      EXPECT_EQ(wait_until_left(socket_), "");
+    }
     daemon_.reset();  // fails if the verifier has found something
   }
 
