@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From an open HCA to its interfaces: what its ports are is read from device memory at each event,
+// and told to the interfaces, which are made for P_Keys that have none yet.
 #include "ipoib/adapter.h"
 
 #include "hca/layout/arena.h"
 #include "sa/records/selector.h"
+#include "sa/server/partitions.h"
+#include "verbs/gid.h"
 
 #include <fmt/format.h>
 
@@ -12,22 +16,7 @@
 
 namespace ib::ipoib::driver {
 
-namespace {
-
-constexpr std::uint16_t kMembership = 0x8000;
-
-std::uint64_t guid_of(const verbs::Gid& gid) {
-  std::uint64_t guid = 0;
-  for (std::size_t i = 8; i < gid.size(); ++i) guid = guid << 8 | gid[i];
-  return guid;
-}
-
-// The same partition, as a full or a limited member.
-bool same_partition(std::uint16_t a, std::uint16_t b) {
-  return ((a ^ b) & ~kMembership) == 0;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Result<std::unique_ptr<Adapter>> Adapter::open(const Place& place, std::uint64_t guid,
                                                std::uint32_t first_port,
@@ -82,15 +71,16 @@ void Adapter::refresh(std::uint32_t number, Instant now) {
 void Adapter::add_missing(std::uint32_t number, const Port& port) {
   std::vector<std::uint16_t> seen;
   for (const std::uint16_t pkey : port.pkeys) {
-    const bool known = std::any_of(seen.begin(), seen.end(),
-                                   [pkey](auto other) { return same_partition(pkey, other); });
-    if ((pkey & ~kMembership) == 0 || known) continue;
+    const bool known = std::any_of(seen.begin(), seen.end(), [pkey](auto other) {
+      return sa::is_same_partition(pkey, other);
+    });
+    if (!sa::is_valid_pkey(pkey) || known) continue;
     const bool is_child = !seen.empty() || pkey != port.pkeys.front();
     seen.push_back(pkey);
     const bool there =
         std::any_of(interfaces_.begin(), interfaces_.end(), [&](const auto& interface) {
           return interface->station().port == number &&
-                 same_partition(static_cast<std::uint16_t>(interface->station().pkey), pkey);
+                 sa::is_same_partition(static_cast<std::uint16_t>(interface->station().pkey), pkey);
         });
     if (!there) add(number, port, Pkey{pkey}, is_child);
   }
@@ -102,7 +92,7 @@ void Adapter::add(std::uint32_t number, const Port& port, Pkey pkey, bool is_chi
   options.number = first_port_ + number - 1;
   options.is_child = is_child;
   options.connected_mode = options_.connected_mode;
-  options.port_guid = guid_of(port.state.gid.bytes);
+  options.port_guid = verbs::interface_of(port.state.gid.bytes);
   options.capture = options_.capture;
   std::string reason;
   auto made = PortInterface::create(place_.network, station, options, reason);

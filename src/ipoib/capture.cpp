@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Writes one record for each message that PortInterface sends or takes; nothing of the traffic
+// waits for it.
 #include "ipoib/capture.h"
 
 #include "base/big_endian.h"

@@ -67,13 +67,7 @@ Connections::Connection* Connections::find(ConnectionId id) {
 bool Connections::send(ConnectionId id, const Outgoing& message) {
   Connection* const connection = find(id);
   if (connection == nullptr || connection->phase != Phase::Established) return false;
-  request_.opcode = verbs::WrOpcode::Send;
-  if (!message.offload.is_nothing()) {
-    const auto immediate = to_immediate(message.offload);
-    if (!immediate) return false;
-    request_.opcode = verbs::WrOpcode::SendWithImm;
-    request_.imm = *immediate;
-  }
+  if (!put_offload(message.offload, request_)) return false;
   return transmitter_.post(*connection->queue_pair, request_, message);
 }
 
@@ -99,11 +93,7 @@ std::optional<Connections::Received> Connections::read(const user::Completion& c
   Received received;
   received.id = known->second;
   received.message.bytes = bytes.first(completion.byte_len);
-  if ((completion.flags & verbs::wc_flag::kWithImm) != 0) {
-    const auto offload = from_immediate(completion.imm);
-    if (!offload) return {};
-    received.message.offload = *offload;
-  }
+  if (!take_offload(completion, received.message.offload)) return {};
   return received;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The life of the datagram queue pair, and what a completion of it brings: the loop of
+// PortInterface polls, and gives each buffer back when the engine has had its message.
 #include "ipoib/datagram_end.h"
 
 #include "hca/requester/grh.h"
 #include "ipoib/offload_word.h"
+#include "verbs/gid.h"
 #include "verbs/ip_trouble.h"
 
 #include <algorithm>
@@ -104,13 +107,7 @@ bool DatagramEnd::takes_large(const HardwareAddress& to) const {
 
 bool DatagramEnd::send(Transmitter& transmitter, const AddressVector& to, Qpn qpn, Qkey qkey,
                        const Outgoing& message) {
-  request_.opcode = verbs::WrOpcode::Send;
-  if (!message.offload.is_nothing()) {
-    const auto immediate = to_immediate(message.offload);
-    if (!immediate) return false;
-    request_.opcode = verbs::WrOpcode::SendWithImm;
-    request_.imm = *immediate;
-  }
+  if (!put_offload(message.offload, request_)) return false;
   request_.av = to_verbs(to, station_.port);
   request_.remote_qpn = static_cast<std::uint32_t>(qpn);
   request_.remote_qkey = static_cast<std::uint32_t>(qkey);
@@ -122,18 +119,13 @@ void DatagramEnd::tell(const Report& report) {
   static_assert(static_cast<std::uint32_t>(Trouble::ConnectionLost) ==
                 user::control::kIpTroubleCount);
   if (report.trouble == Trouble::None) return;
-  const auto half = [&report](std::size_t first) {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < 8; ++i) value = value << 8 | report.gid.bytes[first + i];
-    return value;
-  };
   user::control::TraceErrorIn error;
   error.qp_index = queue_pair_->index();
   error.cause = static_cast<user::control::Cause>(static_cast<std::uint32_t>(report.trouble) - 1 +
                                                   user::control::kFirstIpTrouble);
   error.detail = static_cast<std::uint32_t>(report.status);
-  error.address = half(0);
-  error.wr_id = half(8);
+  error.address = verbs::prefix_of(report.gid.bytes);
+  error.wr_id = verbs::interface_of(report.gid.bytes);
   queue_pair_->tell(error);
 }
 
@@ -158,11 +150,7 @@ std::optional<DatagramEnd::Received> DatagramEnd::read(const user::Completion& c
     }
   }
   received.message.bytes = bytes.subspan(verbs::kGrhBytes, completion.byte_len - verbs::kGrhBytes);
-  if ((completion.flags & verbs::wc_flag::kWithImm) != 0) {
-    const auto offload = from_immediate(completion.imm);
-    if (!offload) return {};
-    received.message.offload = *offload;
-  }
+  if (!take_offload(completion, received.message.offload)) return {};
   return received;
 }
 

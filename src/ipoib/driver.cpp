@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The loop: sleep until something comes, then one turn over all interfaces. softib-net calls run()
+// in the process of the node; it ends with the network or with softibd.
 #include "ipoib/driver.h"
 
 #include "ipoib/report.h"

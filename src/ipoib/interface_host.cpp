@@ -14,8 +14,6 @@ namespace ib::ipoib::driver {
 
 namespace {
 
-constexpr Duration kReopenAfter = std::chrono::seconds(1);
-
 std::string text_of(const Gid& gid) {
   return verbs::address_text(gid.bytes);
 }
@@ -103,7 +101,7 @@ void PortInterface::report(const Report& report) {
 void PortInterface::on_subnet_open(const user::ServiceEnd& end) {
   if (end.status == Status::Ok) return give_port();
   log(fmt::format("no subnet administrator: {}", end.reason));
-  reopen_ = now_ + kReopenAfter;
+  reopen_later();
 }
 
 void PortInterface::on_path_answer(RequestId id, const Result<PathRecord>& answer) {

@@ -4,7 +4,6 @@
 #include "base/big_endian.h"
 
 #include <array>
-#include <bit>
 
 namespace ib::ipoib::driver {
 
@@ -18,12 +17,6 @@ constexpr std::uint32_t kChecksum = 1u << 19;
 constexpr unsigned kKindShift = 16;
 constexpr std::array<std::uint16_t, 4> kPlaces{16, 6, 2, 0};
 constexpr std::uint16_t kStartUnit = 4;
-
-// The word is the same on the wire whatever the byte order of either machine is.
-std::uint32_t swap_if_little(std::uint32_t word) {
-  if constexpr (std::endian::native == std::endian::big) return word;
-  return word >> 24 | (word >> 8 & 0xff00u) | (word << 8 & 0xff0000u) | word << 24;
-}
 
 std::optional<std::uint32_t> place_code(std::uint16_t place) {
   for (std::uint32_t code = 0; code < kPlaces.size(); ++code) {
@@ -48,11 +41,11 @@ std::optional<std::uint32_t> to_immediate(const Offload& offload) {
   if (offload.segmentation != Segmentation::None) {
     word |= static_cast<std::uint32_t>(offload.segmentation) << kKindShift | offload.segment_size;
   }
-  return swap_if_little(word);
+  return to_big_endian(word);
 }
 
 std::optional<Offload> from_immediate(std::uint32_t immediate) {
-  const std::uint32_t word = swap_if_little(immediate);
+  const std::uint32_t word = to_big_endian(immediate);
   if ((word & kPresent) == 0) return std::nullopt;
   Offload offload;
   offload.ecn = (word & kEcn) != 0;
@@ -66,6 +59,24 @@ std::optional<Offload> from_immediate(std::uint32_t immediate) {
   offload.segmentation = static_cast<Segmentation>(kind);
   if (kind != 0) offload.segment_size = static_cast<std::uint16_t>(word);
   return offload;
+}
+
+bool put_offload(const Offload& offload, user::SendWqe& request) {
+  request.opcode = verbs::WrOpcode::Send;
+  if (offload.is_nothing()) return true;
+  const auto immediate = to_immediate(offload);
+  if (!immediate) return false;
+  request.opcode = verbs::WrOpcode::SendWithImm;
+  request.imm = *immediate;
+  return true;
+}
+
+bool take_offload(const user::Completion& completion, Offload& offload) {
+  if ((completion.flags & verbs::wc_flag::kWithImm) == 0) return true;
+  const auto word = from_immediate(completion.imm);
+  if (!word) return false;
+  offload = *word;
+  return true;
 }
 
 }  // namespace ib::ipoib::driver

@@ -12,6 +12,8 @@
 #pragma once
 
 #include "ulp/ipoib/packets/virtio_header.h"
+#include "user/process.h"
+#include "user/work_request.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,5 +25,10 @@ namespace ib::ipoib::driver {
 std::optional<std::uint32_t> to_immediate(const Offload& offload);
 // Returns nothing if it is none. The positions are to be checked by the reader (ipoib::check()).
 std::optional<Offload> from_immediate(std::uint32_t immediate);
+
+// The same as part of a request, and of a receive that has succeeded. They return false if the
+// offload does not fit in, or the immediate data is no offload.
+bool put_offload(const Offload& offload, user::SendWqe& request);
+bool take_offload(const user::Completion& completion, Offload& offload);
 
 }  // namespace ib::ipoib::driver

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace ib::ipoib::driver {
@@ -22,7 +23,6 @@ namespace {
 constexpr std::uint32_t kFramesPerTurn = 64;
 constexpr std::uint32_t kCompletionsPerTurn = 128;
 constexpr std::uint32_t kBatch = 16;
-constexpr Duration kReopenAfter = std::chrono::seconds(1);
 constexpr Duration kLogAgainAfter = std::chrono::seconds(60);
 constexpr std::uint32_t kDatagramMtu = 2044;
 constexpr std::uint32_t kSendCompletions = Transmitter::kRequests + 64;
@@ -39,6 +39,16 @@ Result<std::unique_ptr<user::CompletionQueue>> new_queue(const Station& station,
   in.cqe = entries;
   in.channel = station.completions.handle();
   return station.hca.create_cq(in);
+}
+
+using Batch = std::array<user::Completion, kBatch>;
+
+std::span<const user::Completion> take_some(user::CompletionQueue& queue, Batch& batch) {
+  std::size_t count = 0;
+  queue.lock();
+  while (count < batch.size() && queue.take(batch[count])) ++count;
+  queue.unlock();
+  return std::span(batch).first(count);
 }
 
 }  // namespace
@@ -130,7 +140,7 @@ PortInterface::~PortInterface() {
 void PortInterface::open_services() {
   reopen_.reset();
   subnet_ = std::make_unique<SubnetClient>(station_, static_cast<SubnetClient::Sink&>(*this));
-  if (subnet_->open() != Status::Ok) reopen_ = now_ + kReopenAfter;
+  if (subnet_->open() != Status::Ok) reopen_later();
   if (connections_ == nullptr) return;
   if (connections_->open(datagrams_->qpn()) != Status::Ok) {
     log("connected mode: " + user::last_reason());
@@ -188,13 +198,10 @@ void PortInterface::read_frames() {
 void PortInterface::reap_sends() {
   user::CompletionQueue& queue = *objects_.sends;
   while (!queue.is_idle()) {
-    std::array<user::Completion, kBatch> batch;
-    std::uint32_t count = 0;
-    queue.lock();
-    while (count < kBatch && queue.take(batch[count])) ++count;
-    queue.unlock();
-    if (count == 0) return;
-    for (const user::Completion& each : std::span(batch).first(count)) {
+    Batch batch;
+    const auto taken = take_some(queue, batch);
+    if (taken.empty()) return;
+    for (const user::Completion& each : taken) {
       transmitter_->complete(each.wr_id);
       if (each.status != verbs::WcStatus::Success) on_failed_completion(each);
     }
@@ -211,13 +218,10 @@ bool PortInterface::take_receives() {
   user::CompletionQueue& queue = *objects_.receives;
   for (std::uint32_t taken = 0; taken < kCompletionsPerTurn;) {
     if (queue.is_idle()) return false;
-    std::array<user::Completion, kBatch> batch;
-    std::uint32_t count = 0;
-    queue.lock();
-    while (count < kBatch && queue.take(batch[count])) ++count;
-    queue.unlock();
-    if (count == 0) return false;
-    for (const user::Completion& each : std::span(batch).first(count)) {
+    Batch batch;
+    const auto some = take_some(queue, batch);
+    if (some.empty()) return false;
+    for (const user::Completion& each : some) {
       if (each.status != verbs::WcStatus::Success) on_failed_completion(each);
       if ((each.wr_id & Connections::kReceiveBit) != 0) {
         on_connection_message(each);
@@ -225,7 +229,7 @@ bool PortInterface::take_receives() {
         on_datagram(each);
       }
     }
-    taken += count;
+    taken += static_cast<std::uint32_t>(some.size());
   }
   return true;
 }

@@ -81,12 +81,15 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   void check_queue_pairs() { broken_ = broken_ || (started_ && datagrams_->is_broken()); }
 
  private:
+  static constexpr Duration kReopenAfter = std::chrono::seconds(1);
+
   PortInterface(os::net::NodeNetwork& network, const Station& station,
                 const InterfaceOptions& options)
       : network_(network), station_(station), options_(options) {}
   Status make_objects(std::string& reason);
   Status make_kernel_interface(std::string& reason);
   void open_services();
+  void reopen_later() { reopen_ = now_ + kReopenAfter; }
   void on_datagram(const user::Completion& completion);
   void on_connection_message(const user::Completion& completion);
   void on_failed_completion(const user::Completion& completion);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The engine's snapshot of each interface, row by row, when softib-net sends a request for it.
+// Keys about trouble are only there when there is some.
 #include "ipoib/report.h"
 
 #include "base/buffers.h"
@@ -25,6 +27,11 @@ std::string colons(std::span<const std::byte> bytes) {
   return text;
 }
 
+// As `ip link` shows it: 20 bytes, "80:00:04:2b:fe:80:..."
+std::string text_of(const HardwareAddress& address) {
+  const HardwareAddressBytes bytes = to_bytes(address);
+  return colons(bytes_of(bytes));
+}
 std::string text_of(const MacAddress& mac) {
   return colons(std::as_bytes(std::span(mac.bytes)));
 }
@@ -81,7 +88,7 @@ const char* name_of(ConnectionRow::State state) {
 Json neighbours_json(const Snapshot& snapshot) {
   Json rows = Json::array();
   for (const NeighbourRow& row : snapshot.neighbours) {
-    Json json = {{"address", driver::text_of(row.address)}, {"mac", text_of(row.mac)}};
+    Json json = {{"address", text_of(row.address)}, {"mac", text_of(row.mac)}};
     if (row.ipv4) json["ipv4"] = text_of(*row.ipv4);
     if (row.ipv6) json["ipv6"] = verbs::address_text(row.ipv6->bytes);
     json["source"] = name_of(row.source);
@@ -138,7 +145,7 @@ Json groups_json(const Snapshot& snapshot) {
 Json connections_json(const Snapshot& snapshot) {
   Json rows = Json::array();
   for (const ConnectionRow& row : snapshot.connections) {
-    rows.push_back({{"peer", driver::text_of(row.peer)},
+    rows.push_back({{"peer", text_of(row.peer)},
                     {"half", row.is_active ? "active" : "passive"},
                     {"state", name_of(row.state)},
                     {"mtu", row.mtu},
@@ -174,15 +181,17 @@ Json counters_json(const Counters& counters) {
   return json;
 }
 
-Json interface_json(const InterfaceIdentity& identity, const Snapshot& snapshot) {
-  Json json = {{"name", identity.name},
-               {"hca", identity.hca},
-               {"port", identity.port},
-               {"pkey", fmt::format("{:#06x}", identity.pkey)},
-               {"mode", identity.connected_mode ? "connected" : "datagram"},
-               {"mtu", identity.mtu},
+Json interface_json(const std::string& hca, const PortInterface& interface) {
+  const Snapshot snapshot = interface.snapshot();
+  const auto pkey = static_cast<std::uint16_t>(interface.station().pkey);
+  Json json = {{"name", interface.name()},
+               {"hca", hca},
+               {"port", interface.station().port},
+               {"pkey", fmt::format("{:#06x}", pkey)},
+               {"mode", interface.connected_mode() ? "connected" : "datagram"},
+               {"mtu", interface.mtu()},
                {"carrier", snapshot.link.carrier},
-               {"address", driver::text_of(snapshot.address)},
+               {"address", text_of(snapshot.address)},
                {"mac", text_of(snapshot.mac)},
                {"broadcast_group", text_of(snapshot.broadcast_group)}};
   add_trouble(json, snapshot.trouble, snapshot.status);
@@ -196,24 +205,11 @@ Json interface_json(const InterfaceIdentity& identity, const Snapshot& snapshot)
 
 }  // namespace
 
-std::string text_of(const HardwareAddress& address) {
-  const HardwareAddressBytes bytes = to_bytes(address);
-  return colons(bytes_of(bytes));
-}
-
-std::string interface_report(const InterfaceIdentity& identity, const Snapshot& snapshot) {
-  return interface_json(identity, snapshot).dump();
-}
-
 std::string report_of(const std::vector<std::unique_ptr<Adapter>>& adapters) {
   Json interfaces = Json::array();
   for (const auto& adapter : adapters) {
     for (const auto& one : adapter->interfaces()) {
-      const InterfaceIdentity identity{
-          one->name(),           adapter->name(),
-          one->station().port,   static_cast<std::uint16_t>(one->station().pkey),
-          one->connected_mode(), one->mtu()};
-      interfaces.push_back(interface_json(identity, one->snapshot()));
+      interfaces.push_back(interface_json(adapter->name(), *one));
     }
   }
   return Json{{"interfaces", std::move(interfaces)}}.dump();

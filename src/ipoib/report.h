@@ -3,9 +3,6 @@
 // keys).
 #pragma once
 
-#include "ulp/ipoib/snapshot.h"
-
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,20 +11,6 @@ namespace ib::ipoib::driver {
 
 class Adapter;
 
-// The rest of an interface's row, beside its snapshot.
-struct InterfaceIdentity {
-  std::string name;
-  std::string hca;
-  std::uint32_t port = 0;
-  std::uint16_t pkey = 0;
-  bool connected_mode = false;
-  std::uint32_t mtu = 0;
-};
-
 std::string report_of(const std::vector<std::unique_ptr<Adapter>>& adapters);
-// One interface of it.
-std::string interface_report(const InterfaceIdentity& identity, const Snapshot& snapshot);
-// As `ip link` shows it: 20 bytes, "80:00:04:2b:fe:80:..."
-std::string text_of(const HardwareAddress& address);
 
 }  // namespace ib::ipoib::driver

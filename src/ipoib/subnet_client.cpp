@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// The engine's requests as those of softibd's client of the subnet administrator, and back. A
+// request that cannot be sent is answered in deliver(), at the end of the turn.
 #include "ipoib/subnet_client.h"
 
 namespace ib::ipoib::driver {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// From a buffer that a frame was read into to the posted request, without a copy where the engine
+// sends what lies there; and back to the free buffers with the completion.
 #include "ipoib/transmitter.h"
 
 #include "base/address.h"

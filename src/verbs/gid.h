@@ -29,6 +29,22 @@ constexpr Gid make_gid(std::uint64_t prefix, std::uint64_t interface) {
   }
   return gid;
 }
+// The halves of a GID, as make_gid() takes them.
+constexpr std::uint64_t half_of_gid(const Gid& gid, std::size_t first) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8; ++i) value = value << 8 | gid[first + i];
+  return value;
+}
+constexpr std::uint64_t prefix_of(const Gid& gid) {
+  return half_of_gid(gid, 0);
+}
+constexpr std::uint64_t interface_of(const Gid& gid) {
+  return half_of_gid(gid, 8);
+}
+// As ipv4_gid() takes it, of a GID that is_ipv4().
+constexpr std::uint32_t ipv4_of(const Gid& gid) {
+  return static_cast<std::uint32_t>(interface_of(gid));
+}
 constexpr bool is_zero(const Gid& gid) {
   return gid == Gid{};
 }

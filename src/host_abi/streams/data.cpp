@@ -222,9 +222,9 @@ ssize_t receive(int fd, Socket& stream, const iovec* parts, std::size_t count, i
   }
   Reading reading{fd, stream, *end, flags, wanted};
   Cursor<streams::Part> cursor(parts, count);
-  const int error = errno;
+  const int before = errno;
   const ssize_t result = read_parts(reading, cursor);
-  if (result >= 0) errno = error;  // a wait may have been interrupted
+  if (result >= 0) errno = before;  // a wait may have been interrupted
   if (end->shared().wants_edges.load(std::memory_order_relaxed) != 0 && end->has_news()) {
     make_edges(fd);
   }

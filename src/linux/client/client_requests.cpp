@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Sending and taking messages without a wait: what finds no room is kept until the socket has some.
+// user/services/service_channel.cpp gives it requests and calls back with the answers.
 #include "linux/client/client_requests.h"
 
 #include "linux/client/client_fork.h"

@@ -11,16 +11,6 @@
 
 namespace ib::services {
 
-namespace {
-
-std::uint64_t interface_of(const verbs::Gid& gid) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 8; i < gid.size(); ++i) value = value << 8 | gid[i];
-  return value;
-}
-
-}  // namespace
-
 std::vector<sm::MulticastGroup> multicast_groups(const sa::Groups& groups) {
   std::map<std::uint16_t, sm::MulticastGroup> by_lid;
   groups.for_each_member(
@@ -29,7 +19,7 @@ std::vector<sm::MulticastGroup> multicast_groups(const sa::Groups& groups) {
         sm::MulticastGroup& group = by_lid[lid];
         group.lid = lid;
         const bool receives = (join_state & (bit::kFullMember | bit::kNonMember)) != 0;
-        (receives ? group.members : group.senders).push_back(interface_of(port_gid));
+        (receives ? group.members : group.senders).push_back(verbs::interface_of(port_gid));
       });
   std::vector<sm::MulticastGroup> all;
   for (auto& [lid, group] : by_lid) all.push_back(std::move(group));

@@ -57,7 +57,7 @@ Fd open_namespace(const std::string& wanted) {
 
 void attach(const IpoibOptions& options) {
   require_rights("attach");
-  const Fd where = open_namespace(options.network_namespace);
+  Fd where = open_namespace(options.network_namespace);
   ControlClient client = connect_up(options.fabric);
   const std::string node = ask_node(client, options.node, options.fabric);
   const Json state = ask_state_without_nodes(client);
@@ -66,7 +66,7 @@ void attach(const IpoibOptions& options) {
   const std::string socket = fabric_files(place.runtime_dir, options.fabric).socket;
   const NetReply reply =
       request_network(place, find_installation(),
-                      {NetCode::Attach, node, socket, plan_network(known, node)}, where);
+                      {NetCode::Attach, node, socket, plan_network(known, node)}, std::move(where));
   if (!reply.text.empty()) complain("warning: " + reply.text);
   print(fmt::format("{} is attached to {}\n", node,
                     options.network_namespace.empty()

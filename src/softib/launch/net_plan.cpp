@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Each node has the number in a network that its default address has in the block of the fabric;
+// `softib run --net` sends the plan to softib-net, whose node process carries it out.
 #include "softib/launch/net_plan.h"
 
 #include "fabric/model.h"
@@ -23,12 +25,6 @@ constexpr std::uint32_t kMostPorts = fabric::kMaxHcasPerNode * fabric::kMaxPorts
 constexpr std::uint32_t kPrivateNetwork = 10u << 24;
 constexpr std::uint32_t kConfiguredIpv4Bits = 24;
 constexpr std::uint32_t kIpv6Bits = 64;
-
-std::uint32_t ipv4_of(const Gid& ip) {
-  std::uint32_t value = 0;
-  for (std::size_t i = verbs::kIpv4InGid; i < ip.size(); ++i) value = value << 8 | ip[i];
-  return value;
-}
 
 bool is_loopback(const Gid& ip) {
   return verbs::is_ipv4(ip) && ip[verbs::kIpv4InGid] == 127;
@@ -137,7 +133,7 @@ std::vector<PlanEntry> plan_network(const Json& state, const std::string& name) 
                                "ports are Ethernet (--link-layer)",
                                name));
   }
-  const std::uint32_t own = ipv4_of(address_in(node, "default_address"));
+  const std::uint32_t own = verbs::ipv4_of(address_in(node, "default_address"));
   const fabric::AddressBlock block = block_of(own, node_count(state));
   const std::uint32_t number = own - block.first;
   Plan plan;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// One request to softib-net, which is started if nobody listens; again if it was on its way out.
+// Then `softib run --net` enters the namespaces that came with the answer.
 #include "softib/launch/node_network.h"
 
 #include "linux/net/namespaces.h"
-#include "linux/received_descriptors.h"
 #include "linux/server/server_directory.h"
+#include "linux/server/server_message_io.h"
 #include "setup/cli_error.h"
 #include "softib/launch/launcher.h"
 #include "softib/launch/spawn.h"
@@ -11,7 +13,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,29 +47,6 @@ Fd connect_to(const std::string& path) {
                  fmt::format("cannot connect to {}: {}", path, std::strerror(errno)));
 }
 
-bool send_request(int socket, const std::vector<std::byte>& bytes, const Fd& file) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> extra{};
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (file.valid()) {
-    message.msg_control = extra.data();
-    message.msg_controllen = extra.size();
-    cmsghdr* const head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    const int descriptor = file.get();
-    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
-  }
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(bytes.size());
-}
-
 Exit exit_of(Status status) {
   if (status == Status::NotFound) return Exit::NotFound;
   return status == Status::DeviceBusy ? Exit::Busy : Exit::Failed;
@@ -81,27 +60,17 @@ std::optional<NetReply> receive_answer(Fd socket) {
     ready = ::poll(&waiting, 1, kAnswerMs);
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) throw CliError(Exit::Daemon, "softib-net does not answer");
-  std::array<char, sizeof(NetAnswer) + kMostNetText> buffer{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> extra{};
-  iovec part{buffer.data(), buffer.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = extra.data();
-  message.msg_controllen = extra.size();
-  ssize_t got = 0;
-  do {
-    got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+  std::array<std::byte, sizeof(NetAnswer) + kMostNetText> buffer{};
+  os::ServerMessage message;
+  if (os::receive_message(socket.get(), buffer, message) != os::Transfer::Done) return std::nullopt;
   NetReply reply;
-  os::take_descriptors(message, [&reply](int descriptor) {
-    Fd& place = reply.first.valid() ? reply.second : reply.first;
-    place = make_fd(descriptor);
-  });
+  reply.first = std::move(message.handles[0]);
+  reply.second = std::move(message.handles[1]);
   NetAnswer head;
-  if (got < static_cast<ssize_t>(sizeof head)) return std::nullopt;
-  std::memcpy(&head, buffer.data(), sizeof head);
-  reply.text.assign(buffer.data() + sizeof head, static_cast<std::size_t>(got) - sizeof head);
+  if (message.bytes.size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, message.bytes.data(), sizeof head);
+  const std::span<const std::byte> text = message.bytes.subspan(sizeof head);
+  reply.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
   const auto status = static_cast<Status>(head.status);
   if (status != Status::Ok) {
     throw CliError(exit_of(status), reply.text.empty() ? status_text(status) : reply.text);
@@ -129,10 +98,11 @@ void start(const NetPlace& place, const Installation& installation, const Fabric
 }
 
 std::optional<NetReply> try_once(const FabricFiles& files, const ParsedNetRequest& request,
-                                 const Fd& file) {
+                                 const std::array<Fd, 2>& sent) {
   Fd socket = connect_to(files.socket);
   if (!socket.valid()) return std::nullopt;
-  if (!send_request(socket.get(), write_net_request(request), file)) return std::nullopt;
+  const auto message = write_net_request(request);
+  if (os::send_message(socket.get(), message, sent) != os::Transfer::Done) return std::nullopt;
   return receive_answer(std::move(socket));
 }
 
@@ -144,10 +114,11 @@ std::optional<NetReply> request_running_network(const NetPlace& place,
 }
 
 NetReply request_network(const NetPlace& place, const Installation& installation,
-                         const ParsedNetRequest& request, const Fd& file) {
+                         const ParsedNetRequest& request, Fd file) {
+  const std::array<Fd, 2> sent{std::move(file), Fd{}};
   const FabricFiles files = net_files(place.runtime_dir, place.fabric);
   for (int i = 0; i < kTries; ++i) {
-    if (auto reply = try_once(files, request, file)) return *std::move(reply);
+    if (auto reply = try_once(files, request, sent)) return *std::move(reply);
     const Fd turn = take_turn(place.runtime_dir);
     if (!connect_to(files.socket).valid()) start(place, installation, files);
   }

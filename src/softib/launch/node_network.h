@@ -26,7 +26,7 @@ struct NetReply {
 // Starts softib-net if it is not up. `file`: sent with the request. Throws CliError with the reason
 // in words unless the answer is Ok.
 NetReply request_network(const NetPlace& place, const Installation& installation,
-                         const ParsedNetRequest& request, const Fd& file = {});
+                         const ParsedNetRequest& request, Fd file = {});
 // The same of one that is up; nothing: it is not.
 std::optional<NetReply> request_running_network(const NetPlace& place,
                                                 const ParsedNetRequest& request);

@@ -56,7 +56,7 @@ bool Connections::start(const HardwareAddress& peer, const PathRecord& path,
   const ConnectionId id{next_id_++};
   const Instant until = now + settings_->times.connect;
   active->state = Connecting{id, until};
-  active_ids_.emplace(static_cast<std::uint32_t>(id), End{peer.qpn, peer.gid});
+  active_ids_.emplace(static_cast<std::uint32_t>(id), end_of(peer));
   next_.at(until);
   ++counters_->connect_requests;
   ConnectRequest request;
@@ -202,7 +202,7 @@ void Connections::clear() {
 }
 
 Connections::Active* Connections::find_or_add(const HardwareAddress& peer, Instant now) {
-  const End end{peer.qpn, peer.gid};
+  const PeerEnd end = end_of(peer);
   if (const auto found = active_.find(end); found != active_.end()) return &found->second;
   if (active_.size() >= settings_->limits.connections && !make_active_room(now)) return nullptr;
   Active& active =

@@ -14,6 +14,7 @@
 #include "ulp/ipoib/counters.h"
 #include "ulp/ipoib/deadline.h"
 #include "ulp/ipoib/host.h"
+#include "ulp/ipoib/peer_end.h"
 #include "ulp/ipoib/random.h"
 #include "ulp/ipoib/settings.h"
 #include "ulp/ipoib/snapshot.h"
@@ -64,16 +65,6 @@ class Connections {
   std::vector<ConnectionRow> rows() const;
 
  private:
-  struct End {
-    Qpn qpn{};
-    Gid gid;
-    bool operator==(const End&) const = default;
-  };
-  struct EndHash {
-    std::size_t operator()(const End& end) const noexcept {
-      return std::hash<Gid>()(end.gid) ^ static_cast<std::size_t>(end.qpn) * 0x9e3779b1u;
-    }
-  };
   struct Connecting {
     ConnectionId id{};
     Instant until;
@@ -98,7 +89,7 @@ class Connections {
     HardwareAddress peer;
     Instant last_used;
   };
-  using ActiveTable = std::unordered_map<End, Active, EndHash>;
+  using ActiveTable = std::unordered_map<PeerEnd, Active, PeerEndHash>;
 
   static std::optional<ConnectionId> id_of(const Active& active);
   Active* find_active(ConnectionId id);
@@ -118,7 +109,7 @@ class Connections {
   NextDeadline next_;
   std::uint32_t next_id_ = 1;
   ActiveTable active_;
-  std::unordered_map<std::uint32_t, End> active_ids_;  // Connecting and Established
+  std::unordered_map<std::uint32_t, PeerEnd> active_ids_;  // Connecting and Established
   std::unordered_map<std::uint32_t, Passive> passive_;
 };
 

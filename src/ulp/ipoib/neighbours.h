@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "ulp/ipoib/packets/addresses.h"
+#include "ulp/ipoib/peer_end.h"
 #include "ulp/ipoib/random.h"
 #include "ulp/ipoib/snapshot.h"
 
@@ -61,18 +62,6 @@ class Neighbours {
   std::uint64_t evicted() const { return evicted_; }
 
  private:
-  struct End {
-    Qpn qpn{};
-    Gid gid;
-    bool operator==(const End&) const = default;
-  };
-  struct EndHash {
-    std::size_t operator()(const End& end) const noexcept {
-      return std::hash<Gid>()(end.gid) ^ static_cast<std::size_t>(end.qpn) * 0x9e3779b1u;
-    }
-  };
-  static End end_of(const HardwareAddress& address) { return {address.qpn, address.gid}; }
-
   std::size_t add(const HardwareAddress& address, LearntNeighbour& learnt);
   // The entry of another end with this GID and IP address.
   std::optional<std::size_t> find_former(const HardwareAddress& address,
@@ -87,7 +76,7 @@ class Neighbours {
   std::uint64_t evicted_ = 0;
   std::vector<Neighbour> entries_;  // dense; the maps below have their indexes
   std::unordered_map<MacAddress, std::size_t> by_mac_;
-  std::unordered_map<End, std::size_t, EndHash> by_end_;
+  std::unordered_map<PeerEnd, std::size_t, PeerEndHash> by_end_;
 };
 
 }  // namespace ib::ipoib

@@ -6,11 +6,9 @@
 // SOFTIB_SEED=n repeats one run of random requests; SOFTIB_ROUNDS=n makes more of them.
 #include "base/buffers.h"
 #include "base/sanitizer.h"
-#include "fabric.h"
 #include "peer/child.h"
 #include "peer/programs.h"
-#include "services/service_client.h"
-#include "softibd/in_process_daemon.h"
+#include "services/services_fixture.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -77,21 +75,8 @@ class RawRequests {
   std::map<std::uint64_t, Answer> answers_;
 };
 
-class HostileServices : public testing::Test {
+class HostileServices : public ServicesFixture {
  protected:
-  void SetUp() override {
-    softib::DaemonOptions options;
-    options.keep = true;
-    options.shape.nodes = {kEast, kWest};
-    options.verify = softib::Verify::On;
-    std::string reason;
-    auto daemon = softib::InProcessDaemon::start(options, reason);
-    ASSERT_TRUE(daemon) << reason;
-    daemon_ = *std::move(daemon);
-    east_ = start(kEast);
-    west_ = start(kWest);
-    ASSERT_TRUE(east_ != nullptr && west_ != nullptr);
-  }
   void TearDown() override {
     const auto path = west_->path_to(east_->gid());
     EXPECT_TRUE(path) << "others are not served: " << user::last_reason();
@@ -99,15 +84,6 @@ class HostileServices : public testing::Test {
     west_.reset();
     EXPECT_EQ(wait_until_left(daemon_->socket_path()), "");
     daemon_.reset();
-  }
-  std::unique_ptr<ServiceClient> start(const char* node) {
-    HostSettings settings;
-    settings.socket = daemon_->socket_path();
-    settings.node = node;
-    std::string reason;
-    auto client = ServiceClient::start(settings, reason);
-    EXPECT_NE(client, nullptr) << reason;
-    return client;
   }
   control::OpenServiceIn open_in(control::ServiceKind kind) {
     const control::AttachOut& info = east_->process().info();
@@ -118,10 +94,6 @@ class HostileServices : public testing::Test {
     EXPECT_EQ(opened.status, Status::Ok);
     return static_cast<std::uint32_t>(opened.information);
   }
-
-  std::unique_ptr<softib::InProcessDaemon> daemon_;
-  std::unique_ptr<ServiceClient> east_;
-  std::unique_ptr<ServiceClient> west_;
 };
 
 TEST_F(HostileServices, FilesAreOfOnesOwnProcessAndHca) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Programs with the services of drivers (user/services), against a whole softibd: groups,
 // paths, connections, and the ends of a program, of an HCA and of softibd in the middle.
-#include "fabric.h"
 #include "peer/child.h"
 #include "peer/programs.h"
-#include "services/service_client.h"
-#include "softibd/in_process_daemon.h"
+#include "services/services_fixture.h"
 
 #include <gtest/gtest.h>
 
@@ -16,22 +14,8 @@ namespace {
 
 using control::CmEventKind;
 
-class UserServices : public testing::Test {
+class UserServices : public ServicesFixture {
  protected:
-  void SetUp() override {
-    softib::DaemonOptions options;
-    options.keep = true;
-    options.shape.nodes = {kEast, kWest};
-    options.verify = softib::Verify::On;
-    std::string reason;
-    auto daemon = softib::InProcessDaemon::start(options, reason);
-    ASSERT_TRUE(daemon) << reason;
-    daemon_ = *std::move(daemon);
-    socket_ = daemon_->socket_path();
-    east_ = start(kEast);
-    west_ = start(kWest);
-    ASSERT_TRUE(east_ != nullptr && west_ != nullptr);
-  }
   void TearDown() override {
     const bool is_up = !daemon_->has_ended();
     east_.reset();
@@ -42,18 +26,6 @@ class UserServices : public testing::Test {
     daemon_.reset();  // fails if the verifier has found something
   }
 
-  HostSettings settings(const char* node) {
-    HostSettings settings;
-    settings.socket = socket_;
-    settings.node = node;
-    return settings;
-  }
-  std::unique_ptr<ServiceClient> start(const char* node) {
-    std::string reason;
-    auto client = ServiceClient::start(settings(node), reason);
-    EXPECT_NE(client, nullptr) << reason;
-    return client;
-  }
   control::CmHandle listen(ServiceClient& client, std::uint64_t service = kService) {
     control::CmListenIn in;
     in.service_id = service;
@@ -138,11 +110,6 @@ class UserServices : public testing::Test {
     EXPECT_EQ(west_->end_of(accepted), Status::Ok) << accepted.reason;
     return ends;
   }
-
-  std::unique_ptr<softib::InProcessDaemon> daemon_;
-  std::string socket_;
-  std::unique_ptr<ServiceClient> east_;
-  std::unique_ptr<ServiceClient> west_;
 };
 
 TEST_F(UserServices, TwoProgramsJoinOneGroup) {
