@@ -184,4 +184,20 @@ std::string wait_until_empty(const std::string& socket) {
   }
 }
 
+std::string wait_until_left(const std::string& socket) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (;;) {
+    const auto status = nlohmann::json::parse(status_of(socket), nullptr, false);
+    if (status.is_discarded()) return "no status";
+    std::string left;
+    for (const auto& client : status["clients"]) {
+      const auto program = client["program"].get<std::string>();
+      if (program.starts_with("conformance")) left += "client " + program + " ";
+    }
+    if (!status["rdma_cm"].empty()) left += status["rdma_cm"].dump();
+    if (left.empty() || std::chrono::steady_clock::now() > end) return left;
+    std::this_thread::yield();
+  }
+}
+
 }  // namespace ib::conformance

@@ -52,6 +52,9 @@ std::string status_of(const std::string& socket);
 // Returns the objects that are alive according to the status; empty if none.
 std::string living_objects(const std::string& status_json);
 std::string wait_until_empty(const std::string& socket);
+// Waits up to 20 s until softibd has no client and no connection of a program of these tests;
+// returns what it has, or an empty string. Its own services have objects of theirs.
+std::string wait_until_left(const std::string& socket);
 // The content of a counter of a node's first port, as programs find it in /sys; 0 if there is none.
 std::uint64_t port_counter(const std::string& socket, const std::string& node,
                            const std::string& name);

@@ -12,6 +12,7 @@
 #include "verbs/control_sm.h"
 #include "verbs/control_streams.h"
 #include "verbs/control_topology.h"
+#include "verbs/services/open_service.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -179,7 +180,8 @@ TEST(ControlMatrixOperations, AreAllThatTheDriversAnswer) {
       });
     };
     const bool is_other =
-        verbs::control::is_stream(code) ||  // of the stream service
+        verbs::control::is_stream(code) ||   // of the stream service
+        verbs::control::is_service(code) ||  // of the files of services
         std::find(std::begin(kOthers), std::end(kOthers), Code{code}) != std::end(kOthers);
     const bool is_code = std::string_view(code_name(code)) != "an unknown request";
     // Of tools that look at the subnet: no HCA is in it.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/service_client.h"
 
-#include "fabric.h"
-
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -124,22 +121,6 @@ Result<control::SaPath> ServiceClient::path_to(const verbs::Gid& gid) {
   if (sent != Status::Ok) return sent;
   if (end_of(path) != Status::Ok) return path.status;
   return path.out;
-}
-
-std::string wait_until_left(const std::string& socket) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  for (;;) {
-    const auto status = nlohmann::json::parse(status_of(socket), nullptr, false);
-    if (status.is_discarded()) return "no status";
-    std::string left;
-    for (const auto& client : status["clients"]) {
-      const auto program = client["program"].get<std::string>();
-      if (program.starts_with("conformance")) left += "client " + program + " ";
-    }
-    if (!status["rdma_cm"].empty()) left += status["rdma_cm"].dump();
-    if (left.empty() || std::chrono::steady_clock::now() > end) return left;
-    std::this_thread::yield();
-  }
 }
 
 control::CmConnectIn connect_in(const control::SaPath& path, std::uint32_t qpn,

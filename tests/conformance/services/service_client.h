@@ -96,10 +96,6 @@ class ServiceClient final : private user::EventSink {
   std::unique_ptr<user::Cm> cm_;
 };
 
-// Waits up to 20 s until softibd has nothing of such programs; returns what it has, or an empty
-// string. Its own services have objects of theirs.
-std::string wait_until_left(const std::string& socket);
-
 // A REQ over the path, from a queue pair in Init.
 control::CmConnectIn connect_in(const control::SaPath& path, std::uint32_t qpn,
                                 std::uint64_t service = kService);
