@@ -51,7 +51,7 @@ std::vector<std::string> in_words(const std::vector<PlanEntry>& plan, std::uint3
 }
 
 TEST(NetPlan, TheDefaultAddressIsOutsideOfTheLoopbackNetwork) {
-  const auto plan = plan_network(state_of({node_of("node1", "127.151.96.2")}), "node1");
+  const auto plan = plan_network(state_of(Json::array({node_of("node1", "127.151.96.2")})), "node1");
   EXPECT_THAT(in_words(plan, 0),
               ElementsAre("unreachable 127.151.96.0/19", "address 10.151.96.2/24",
                           "address fd69:6200:a97:6000::2/64"));
@@ -72,7 +72,7 @@ TEST(NetPlan, ConfiguredAddressesAreTakenAndHaveRoutesToThoseOfOthers) {
 }
 
 TEST(NetPlan, ConfiguredLoopbackAddressesAreNoneOfAnInterface) {
-  const auto plan = plan_network(state_of({configured("a", "127.151.96.1", {"127.77.0.1"})}), "a");
+  const auto plan = plan_network(state_of(Json::array({configured("a", "127.151.96.1", {"127.77.0.1"})})), "a");
   EXPECT_THAT(in_words(plan, 0), Contains("address 10.151.96.1/24"));
   EXPECT_THAT(in_words(plan, 0), Not(Contains("address 127.77.0.1/24")));
 }
@@ -80,13 +80,13 @@ TEST(NetPlan, ConfiguredLoopbackAddressesAreNoneOfAnInterface) {
 TEST(NetPlan, ANodeWithEthernetPortsAloneHasNone) {
   Json node = node_of("node0", "127.151.96.1");
   node["hcas"][0]["ports"][0]["link_layer"] = "ethernet";
-  EXPECT_THROW((void)plan_network(state_of({node}), "node0"), CliError);
+  EXPECT_THROW((void)plan_network(state_of(Json::array({node})), "node0"), CliError);
 }
 
 TEST(NetPlan, ADaemonOfAnotherVersionIsAnError) {
   Json old = node_of("node0", "127.151.96.1");
   old.erase("default_address");
-  EXPECT_THROW((void)plan_network(state_of({old}), "node0"), CliError);
+  EXPECT_THROW((void)plan_network(state_of(Json::array({old})), "node0"), CliError);
   EXPECT_THROW((void)plan_network(state_of(Json::array()), "node0"), CliError);
 }
 
