@@ -33,7 +33,7 @@ struct LinkMtu {
   friend bool operator==(LinkMtu, LinkMtu) = default;
 };
 inline constexpr LinkMtu kLeastMtu{68};    // IPv4 needs it [RFC 791 3.2]; IPv6 1,280
-inline constexpr LinkMtu kMaxMtu{65'520};  // of IPoIB's connected mode [RFC 4755 7]
+inline constexpr LinkMtu kMaxMtu{65'520};  // of IPoIB's connected mode [RFC 4755 5]
 
 class Tap {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // ARP between Ethernet (hardware type 1, 6 bytes) and InfiniBand (type 32, 20 bytes) [RFC 826,
-// RFC 4391 9.1].
+// RFC 4391 9.2].
 #pragma once
 
 #include "base/result.h"

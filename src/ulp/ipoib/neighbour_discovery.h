@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Neighbour discovery [RFC 4861] between link-layer addresses of 6 and of 20 bytes [RFC 4391 9.2].
+// Neighbour discovery [RFC 4861] between link-layer addresses of 6 and of 20 bytes [RFC 4391 9.3].
 //
 //   option     0       1        2..
 //   Ethernet | type | 1 unit  | 6 bytes |
