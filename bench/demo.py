@@ -4,6 +4,7 @@
 runs it.   demo.py [--cores A,B]"""
 import json
 import pathlib
+import re
 import shutil
 import statistics
 import sys
@@ -14,6 +15,7 @@ import measure
 from harness import BIN, Failed, Fabric, Skipped, tail, wait_until
 
 SAMPLES = 3
+NET = ("--net",)
 
 # (perftest's words, column, unit, what it does, limit's name, what the limit is)
 PROGRAMS = [
@@ -99,6 +101,24 @@ def connection(fabric):
         server.kill()
 
 
+def network(fabric):
+    """ping and iperf3 of node1 with node0 over ib0, or the reason why there is none."""
+    if not all(shutil.which(program) for program in ("ping", "iperf3")):
+        return
+    server = fabric.start(["iperf3", "-s", "-1", "--forceflush"], 0, more=NET)
+    try:
+        wait_until(lambda: "listening" in server.text() or not server.running(), 60, "iperf3 to listen")
+        if not server.running():
+            print(f"\nNo TCP/IP over ib0 here: {server.text().strip()}")
+            return
+        print("\nTCP/IP over InfiniBand, in a network of its own for each node (softib run --net):\n")
+        for command, pattern in (("ping -c 3 -i 0.2 node0", r"^rtt .*"), ("iperf3 -c node0 -t 1", r"^.*/sec.* receiver")):
+            text = fabric.run(command.split(), 1, more=NET).require(pattern).text
+            print(f"  {command:24} {re.search(pattern, text, re.MULTILINE)[0].strip()}")
+    finally:
+        server.kill()
+
+
 def main():
     started = time.monotonic()
     cores = measure.two_cores()
@@ -109,6 +129,7 @@ def main():
         devices(fabric)
         failed = table(fabric, cores)
         connection(fabric)
+        network(fabric)
     print(f"\nMedians of {SAMPLES} runs, each side pinned to a core; {time.monotonic() - started:.0f} s in all. "
           "`bench/run` measures thoroughly.\n"
           "perftest writes one buffer again and again, which stays in the cache, and so does the memcpy.")

@@ -135,6 +135,7 @@ Status IpoibDriver::run(os::net::NodeNetwork& network, std::string& reason) {
     report_when_settled(time);
     goes_on = !ready_.network || take_network_events();
   }
+  if (over_) for_each([](PortInterface& interface) { interface.leave_to_kernel(); });
   adapters_.clear();
   if (!over_) return Status::Ok;
   reason = "softibd is gone";

@@ -133,7 +133,7 @@ PortInterface::~PortInterface() {
   if (objects_.pd != nullptr) (void)objects_.pd->destroy();
   if (kernel_ != nullptr) {
     (void)kernel_->set_carrier(false);
-    network_.remove(*kernel_);
+    if (!stays_) network_.remove(*kernel_);
   }
 }
 

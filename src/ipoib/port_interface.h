@@ -78,6 +78,9 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   void on_completion_event(std::uint64_t queue);
   // Whether frames of the kernel are to be read: false while all buffers are in use.
   bool wants_frames() const { return transmitter_->has_buffer() && !port_.is_asleep; }
+  // Its end does not take the kernel's interface away, only the carrier: as if the driver were
+  // killed.
+  void leave_to_kernel() { stays_ = true; }
   void check_queue_pairs() { broken_ = broken_ || (started_ && datagrams_->is_broken()); }
 
  private:
@@ -156,6 +159,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   std::optional<Instant> recovery_logged_;
   std::uint32_t mtu_ = 0;
   bool frames_wait_ = false;  // of the kernel
+  bool stays_ = false;        // the kernel's interface, when this one ends
   bool started_ = false;      // the datagram queue pair
   bool drained_ = false;      // both completion queues, in this turn
   bool announce_ = false;     // the carrier has come

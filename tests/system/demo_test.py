@@ -35,6 +35,12 @@ def show(remarks):
             raise Failed(f"{program}: {value} {unit} beside {limit} {of}:\n{text}")
     if shutil.which("rping") and len(re.findall(r"^established +TCP .* rping \(pid \d+\)$", text, re.MULTILINE)) != 2:
         raise Failed(f"no connection with two ends:\n{text}")
+    no_network = re.search(r"^No TCP/IP over ib0 here: (.+)", text, re.MULTILINE)
+    if shutil.which("ping") and shutil.which("iperf3") and not no_network:
+        for pattern in (r"^  ping .* rtt .* ms$", r"^  iperf3 .* bits/sec +receiver$"):
+            if not re.search(pattern, text.replace("Gbits", "bits").replace("Mbits", "bits"), re.MULTILINE):
+                raise Failed(f"no {pattern!r} in:\n{text}")
+    remarks.append(no_network[1] if no_network else "ping and iperf3 over ib0")
     remarks.append(f"{len(rows)} programs")
     return text
 

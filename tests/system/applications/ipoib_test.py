@@ -13,8 +13,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "management"))
 import harness
 from harness import Failed, Skipped
+from subnet_test import Manager
 
 MODE = "connected" if "connected" in sys.argv[1:] else "datagram"
 MTU = {"datagram": 2044, "connected": 65520}[MODE]
@@ -268,6 +270,72 @@ def test_partition(report, nodes):
         nodes.ping(0, f"{nodes.link_local(1)}%ib0.8001", "-6").require(" 0% packet loss")
 
 
+def test_tcp_waits(report, nodes):
+    """A TCP connection that is there before, while and after its port is down and its node asleep."""
+    name = "a TCP connection goes on after port down and sleep"
+    if not report.wanted(name):
+        return
+    with report.case(f"{name} ({MODE})"):
+        harness.need_program("iperf3")
+        port, fabric = harness.free_port(), nodes.fabric.name
+        server = nodes.serve(["iperf3", "-s", "-1", "-p", port], 0, port)
+        client = nodes.start(["iperf3", "-J", "-b", "20M", "-n", "20M", "-c", nodes.ipv4(0), "-p", port], 1)
+
+        def received():
+            shown = json.loads(nodes.output(["ip", "-j", "-s", "link", "show", "ib0"], 0))[0]
+            return shown["stats64"]["rx"]["bytes"]
+
+        for stop, start in ((("port", "down"), ("port", "up")), (("power", "sleep"), ("power", "resume"))):
+            before = received()
+            harness.wait_until(lambda least=before + 500_000: received() > least, SECONDS, "bytes of the connection")
+            nodes.fabric.softib(*stop, "--node", "1", "--fabric", fabric).require()
+            harness.wait_until(lambda: "LOWER_UP" not in nodes.link(1)["flags"], SECONDS, f"no carrier after {stop}")
+            nodes.fabric.softib(*start, "--node", "1", "--fabric", fabric).require()
+        result = json.loads(nodes.fabric.end(client, SECONDS).require().text)
+        nodes.fabric.end(server, SECONDS).require()
+        if result["end"]["sum_received"]["bytes"] < 20_000_000:
+            raise Failed(f"iperf3: {result['end']}")
+
+
+def test_manager_changes(report, nodes):
+    """OpenSM takes the subnet over and gives all ports other LIDs; softib's manager takes it back."""
+    name = "another subnet manager, other LIDs"
+    if not harness.TREE or not report.wanted(name):
+        return
+    with report.case(f"{name} ({MODE})") as remarks:
+        harness.need_program("/usr/sbin/opensm")
+
+        def lids():
+            return [node["hcas"][0]["ports"][0]["lid"] for node in nodes.fabric.state()["nodes"]]
+
+        reaches_again(nodes)
+        before = lids()
+        manager = Manager(nodes.fabric, 0, "-r")
+        manager.wait_until_up()
+        reaches_again(nodes)
+        reaches_again(nodes, 1, 0)
+        remarks.append(f"LIDs {before}, {lids()}")
+        nodes.ping(0, nodes.ipv4(1)).require(" 0% packet loss")
+        os.kill(manager.program.pid, signal.SIGKILL)
+        nodes.fabric.end(manager.program, SECONDS)
+        nodes.fabric.softib("sm", "sweep", "--full", "--fabric", nodes.fabric.name).require()
+        reaches_again(nodes)
+        nodes.ping(1, nodes.ipv4(0)).require(" 0% packet loss")
+
+
+def test_softibd_dies(report, nodes):
+    name = "softibd is killed: the interface stays, without carrier"
+    if not report.wanted(name):
+        return
+    with report.case(f"{name} ({MODE})"):
+        watcher = nodes.start(["sh", "-c", "echo up; until ip -o link show ib0 | grep NO-CARRIER; do sleep 0.1; done; "
+                               "ip -o addr show ib0"], 0)
+        watcher.wait_for_text("up\n", SECONDS)
+        address = nodes.ipv4(0)
+        os.kill(nodes.fabric.state()["pid"], signal.SIGKILL)
+        nodes.fabric.end(watcher, SECONDS).require("NO-CARRIER", re.escape(address))
+
+
 def test_trace(report, nodes):
     if not report.wanted("softib trace names the neighbour"):
         return
@@ -352,6 +420,9 @@ def test(report, user):
         test_sleep(report, nodes)
         test_hca_returns(report, nodes)
         test_partition(report, nodes)
+        test_tcp_waits(report, nodes)
+        test_manager_changes(report, nodes)
+        test_softibd_dies(report, nodes)
     folder = user.make_dir("softib-ipoib-")
     ENV["SOFTIB_IPOIB_CAPTURE"] = str(folder / "capture")
     with harness.Fabric(user=user) as fabric:
