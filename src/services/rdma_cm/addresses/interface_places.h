@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Addresses of interfaces of IP over InfiniBand (fabric/addressing/ip_interfaces.h): the port and partition
-// that one stands for, and the way between two of them.
+// Addresses of interfaces of IP over InfiniBand (fabric/addressing/ip_interfaces.h): the port and
+// partition that one stands for, and the way between two of them.
 //
 // A destination is looked up among the interfaces of all nodes, as ARP would find it: it has to be
 // in the partition of the own interface, at a port that the own one reaches. The own interface is
