@@ -265,15 +265,18 @@ void Groups::join_others(Instant now) {
 
 void Groups::join_all_again(Instant now) {
   if (!port_) return;
+  const Duration spread = settings_->times.rejoin_spread;
   for (auto& [mgid, group] : groups_) {
-    const Instant due = now + random_.up_to(settings_->times.rejoin_spread);
+    const Instant due = now + random_.up_to(spread);
     group.failures = 0;
     if (group.request) {
       group.request->is_late = true;
     } else if (group.needs_full()) {
-      group.join_at = due;
-    } else {
-      group.retry_at = std::min(group.retry_at, due);
+      // A join that is due soon stays so: a row of events neither delays all nodes nor hurries
+      // them.
+      if (!group.join_at || *group.join_at > now + spread) group.join_at = due;
+    } else if (group.retry_at > now + spread) {
+      group.retry_at = due;
     }
     schedule(group);
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The table of neighbours: two indexes over a dense array.
+// The table of neighbours: three indexes over a dense array.
 #include "ulp/ipoib/neighbours.h"
 
 #include "base/assert.h"
+#include "ulp/ipoib/packets/hash.h"
+#include "ulp/ipoib/packets/headers.h"
 
 #include <algorithm>
 
@@ -15,9 +17,12 @@ bool claims(const Neighbour& entry, const ClaimedAddress& claimed) {
   return false;
 }
 
-void set_claim(Neighbour& entry, const ClaimedAddress& claimed) {
-  if (const auto* ipv4 = std::get_if<Ipv4Address>(&claimed)) entry.ipv4 = *ipv4;
-  if (const auto* ipv6 = std::get_if<Ipv6Address>(&claimed)) entry.ipv6 = *ipv6;
+// All claims of an entry, as far as it has any.
+std::array<ClaimedAddress, 2> claims_of(const Neighbour& entry) {
+  std::array<ClaimedAddress, 2> claims;
+  if (entry.ipv4) claims[0] = *entry.ipv4;
+  if (entry.ipv6) claims[1] = *entry.ipv6;
+  return claims;
 }
 
 }  // namespace
@@ -53,9 +58,11 @@ LearntNeighbour Neighbours::learn(const HardwareAddress& address, const ClaimedA
                                   NeighbourRow::Source source, Instant now) {
   IB_ASSERT(is_valid_unicast(address));
   LearntNeighbour learnt;
-  const auto former = find_former(address, claimed);
+  const auto found = by_end_.find(end_of(address));
+  const bool is_known = found != by_end_.end() && claims(entries_[found->second], claimed);
+  const auto former = is_known ? std::nullopt : find_former(address, claimed);
   std::size_t index = 0;
-  if (const auto found = by_end_.find(end_of(address)); found != by_end_.end()) {
+  if (found != by_end_.end()) {
     index = found->second;
     if (former) {
       learnt.gone = entries_[*former].address;
@@ -81,7 +88,7 @@ LearntNeighbour Neighbours::learn(const HardwareAddress& address, const ClaimedA
     entry.address.flags = address.flags;
     entry.source = source;
   }
-  set_claim(entry, claimed);
+  set_claim(index, claimed);
   entry.last_used = now;
   learnt.mac = entry.mac;
   return learnt;
@@ -104,26 +111,59 @@ std::size_t Neighbours::add(const HardwareAddress& address, LearntNeighbour& lea
   return index;
 }
 
+// Each ARP of the fabric comes by here, so this is no walk over the table.
 std::optional<std::size_t> Neighbours::find_former(const HardwareAddress& address,
                                                    const ClaimedAddress& claimed) const {
-  if (std::holds_alternative<std::monostate>(claimed)) return std::nullopt;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const Neighbour& entry = entries_[i];
-    if (entry.address.gid == address.gid && entry.address.qpn != address.qpn &&
-        claims(entry, claimed)) {
-      return i;
-    }
+  const auto found = by_claim_.find({address.gid, claimed});
+  if (found == by_claim_.end() || entries_[found->second].address.qpn == address.qpn) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return found->second;
+}
+
+std::size_t Neighbours::ClaimHash::operator()(const Claim& claim) const noexcept {
+  const std::size_t gid = std::hash<Gid>()(claim.gid);
+  if (const auto* ipv4 = std::get_if<Ipv4Address>(&claim.ip)) {
+    return gid ^ scramble(std::uint32_t{get<Be32>(std::as_bytes(std::span(ipv4->bytes)))});
+  }
+  if (const auto* ipv6 = std::get_if<Ipv6Address>(&claim.ip)) {
+    return gid ^ ~std::hash<Gid>()(Gid{ipv6->bytes});
+  }
+  return gid;
+}
+
+void Neighbours::set_claim(std::size_t index, const ClaimedAddress& claimed) {
+  Neighbour& entry = entries_[index];
+  const Gid& gid = entry.address.gid;
+  if (const auto* ipv4 = std::get_if<Ipv4Address>(&claimed)) {
+    if (entry.ipv4 == *ipv4) return;
+    if (entry.ipv4) by_claim_.erase({gid, *entry.ipv4});
+    entry.ipv4 = *ipv4;
+    by_claim_.emplace(Claim{gid, claimed}, index);
+  }
+  if (const auto* ipv6 = std::get_if<Ipv6Address>(&claimed)) {
+    if (entry.ipv6 == *ipv6) return;
+    if (entry.ipv6) by_claim_.erase({gid, *entry.ipv6});
+    entry.ipv6 = *ipv6;
+    by_claim_.emplace(Claim{gid, claimed}, index);
+  }
 }
 
 void Neighbours::remove(std::size_t index) {
   by_mac_.erase(entries_[index].mac);
   by_end_.erase(end_of(entries_[index].address));
+  for (const ClaimedAddress& claim : claims_of(entries_[index])) {
+    by_claim_.erase({entries_[index].address.gid, claim});
+  }
   if (index + 1 != entries_.size()) {
     entries_[index] = entries_.back();
-    by_mac_[entries_[index].mac] = index;
-    by_end_[end_of(entries_[index].address)] = index;
+    const Neighbour& moved = entries_[index];
+    by_mac_[moved.mac] = index;
+    by_end_[end_of(moved.address)] = index;
+    for (const ClaimedAddress& claim : claims_of(moved)) {
+      if (!std::holds_alternative<std::monostate>(claim))
+        by_claim_[{moved.address.gid, claim}] = index;
+    }
   }
   entries_.pop_back();
 }

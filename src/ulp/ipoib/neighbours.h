@@ -62,7 +62,18 @@ class Neighbours {
   std::uint64_t evicted() const { return evicted_; }
 
  private:
+  // No two entries have the same: the newer end takes the place of the former.
+  struct Claim {
+    Gid gid;
+    ClaimedAddress ip;
+    bool operator==(const Claim&) const = default;
+  };
+  struct ClaimHash {
+    std::size_t operator()(const Claim& claim) const noexcept;
+  };
+
   std::size_t add(const HardwareAddress& address, LearntNeighbour& learnt);
+  void set_claim(std::size_t index, const ClaimedAddress& claimed);
   // The entry of another end with this GID and IP address.
   std::optional<std::size_t> find_former(const HardwareAddress& address,
                                          const ClaimedAddress& claimed) const;
@@ -77,6 +88,7 @@ class Neighbours {
   std::vector<Neighbour> entries_;  // dense; the maps below have their indexes
   std::unordered_map<MacAddress, std::size_t> by_mac_;
   std::unordered_map<PeerEnd, std::size_t, PeerEndHash> by_end_;
+  std::unordered_map<Claim, std::size_t, ClaimHash> by_claim_;
 };
 
 }  // namespace ib::ipoib

@@ -39,6 +39,7 @@ std::optional<Gid> Paths::on_answer(RequestId id, const Result<PathRecord>& answ
   const Gid destination = outstanding->second;
   queries_.erase(outstanding);
   Path& path = paths_.find(destination)->second;
+  const std::optional<Instant> again_at = path.query->again_at;
   path.query.reset();
   if (!answer) {
     fail(destination, path, answer.error(), now);
@@ -46,7 +47,8 @@ std::optional<Gid> Paths::on_answer(RequestId id, const Result<PathRecord>& answ
   }
   path.record = *answer;
   // Records that were resolved together need not expire together.
-  path.refresh_at = now + settings_->times.path - random_.up_to(settings_->times.path / 4);
+  path.refresh_at =
+      again_at.value_or(now + settings_->times.path - random_.up_to(settings_->times.path / 4));
   path.failures = 0;
   path.status = Status::Ok;
   if (path.trouble != Trouble::None) {
@@ -63,11 +65,14 @@ std::optional<WaitingPacket> Paths::take_waiting(const Gid& destination) {
 }
 
 void Paths::make_stale(Instant now) {
+  const Duration spread = settings_->times.rejoin_spread;
   for (auto& [destination, path] : paths_) {
-    const Instant due = now + random_.up_to(settings_->times.rejoin_spread);
-    if (path.record) path.refresh_at = std::min(path.refresh_at, due);
-    // Whatever failed may work now.
-    if (!path.record) path.retry_at = std::min(path.retry_at, due);
+    // A query that is due soon stays so: the least of several random moments, one for each event
+    // of a restart, would be an early one for all nodes. Whatever failed may work now.
+    Instant& due = path.record ? path.refresh_at : path.retry_at;
+    const Instant moment = now + random_.up_to(spread);
+    if (due > now + spread) due = moment;
+    if (path.query && !path.query->again_at) path.query->again_at = moment;
     path.failures = 0;
   }
 }
@@ -77,6 +82,7 @@ void Paths::invalidate(const Gid& destination, bool broken, Instant now) {
   if (found == paths_.end()) return;
   Path& path = found->second;
   if (broken) path.record.reset();
+  if (path.query) path.query->again_at = now;
   path.refresh_at = now;
   if (!path.query) path.retry_at = std::min(path.retry_at, now);
 }

@@ -55,6 +55,8 @@ class Paths {
   struct Query {
     RequestId id{};
     Instant until;
+    // Something has changed since it was sent: its answer may be an old one.
+    std::optional<Instant> again_at = {};
   };
   struct Path {
     Path(WaitingBudget& budget, std::size_t limit) : waiting(budget, limit) {}

@@ -243,6 +243,26 @@ TEST_F(IpoibPaths, ARecordIsUsedUntilItsSuccessorComes) {
   EXPECT_EQ(host.datagrams.size(), 6u);
 }
 
+TEST_F(IpoibPaths, AnAnswerToAQuestionFromBeforeAChangeIsAskedForAgain) {
+  bring_up();
+  const MacAddress mac = introduce(peer(2));
+  const auto send = [&] { transmit(frame_to(mac, kTypeIpv4, make_packet({}, 9, false))); };
+  send();
+  interface->on_port_event(PortEvent::PathsChanged, now);
+  answer_paths();
+  pass(settings.times.rejoin_spread);
+  send();
+  EXPECT_EQ(host.queries.size(), 1u);
+  interface->on_path_changed(test_gid(2), now);
+  answer_paths();
+  send();
+  EXPECT_EQ(host.datagrams.size(), 3u);
+  EXPECT_EQ(host.queries.size(), 1u);
+  answer_paths();
+  send();
+  EXPECT_TRUE(host.queries.empty());
+}
+
 TEST_F(IpoibPaths, RecordsExpireAndUnusedOnesGo) {
   bring_up();
   const MacAddress mac = introduce(peer(2));
