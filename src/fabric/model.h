@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "fabric/addresses.h"
+#include "fabric/addressing/ip_interfaces.h"
 #include "fabric/graph.h"
 #include "fabric/hca.h"
 #include "fabric/topology/topology.h"
@@ -50,6 +51,7 @@ struct Node {
   HcaList hcas;
   std::vector<Address> addresses;  // change by Fabric::set_addresses
   AddressSource address_source = AddressSource::Default;
+  std::uint64_t address_namespace = 0;  // of AddressSource::Interfaces: the number of its inode
 };
 
 // The Ethernet ports of a node in order: Address::port is a place in this list.
@@ -139,6 +141,9 @@ class Fabric {
     return static_cast<std::uint32_t>(device_ports_.size());
   }
   const Node* find_node_by_address(const verbs::Gid& ip) const;
+  // Of IP over InfiniBand; their addresses are not those of Node::addresses.
+  const IpInterfaces& ip_interfaces() const { return ip_interfaces_; }
+  IpInterfaces& ip_interfaces() { return ip_interfaces_; }
 
   // Whether softib manages the subnet of a port, as long as no other subnet manager does: some port
   // there has IsSM in its capability mask [IBA1 14.2.5.6].
@@ -212,6 +217,7 @@ class Fabric {
   } new_hca_;
   std::uint8_t packet_life_time_ = kDefaultPacketLifeTime;
   AddressBlock address_block_;
+  IpInterfaces ip_interfaces_;
   OnChange on_change_;
 };
 

@@ -52,6 +52,10 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
   network_ = &network;
   started_ = now();
   IB_CHECK(events_.open());
+  if (const Status watching = report_.open(); watching != Status::Ok) {
+    reason = "the kernel does not say when addresses change (rtnetlink)";
+    return watching;
+  }
   // The connections of the user HCA are made to the softibd that the environment names. This
   // process has no other thread yet.
   if (!network.place().socket.empty())
@@ -82,8 +86,8 @@ Status IpoibDriver::start(os::net::NodeNetwork& network, std::string& reason) {
 
 Status IpoibDriver::make_poll(std::string& reason) {
   poll_ = os::own_descriptor(::epoll_create1(EPOLL_CLOEXEC));
-  for (const int descriptor :
-       {network_->events(), events_.descriptor(), services_->descriptor(), completions_->fd()}) {
+  for (const int descriptor : {network_->events(), events_.descriptor(), services_->descriptor(),
+                               completions_->fd(), report_.descriptor()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = descriptor;
@@ -109,6 +113,7 @@ void IpoibDriver::open_adapter(std::uint64_t guid) {
     next_port_ += (*adapter)->ports();
   }
   adapters_.push_back(*std::move(adapter));
+  report_.on_change();
   adapters_.back()->refresh_all(now());
 }
 
@@ -119,6 +124,7 @@ void IpoibDriver::close_adapter(std::uint32_t file) {
   network_->log((*found)->name() + " was removed");
   for (const auto& interface : (*found)->interfaces()) watched_.erase(interface->tap());
   adapters_.erase(found);
+  report_.on_change();
 }
 
 Status IpoibDriver::run(os::net::NodeNetwork& network, std::string& reason) {
@@ -132,6 +138,7 @@ Status IpoibDriver::run(os::net::NodeNetwork& network, std::string& reason) {
     take_events(time);
     if (ready_.services && !services_->process()) over_ = true;
     idle = serve_interfaces();
+    tell_interfaces();
     report_when_settled(time);
     goes_on = !ready_.network || take_network_events();
   }
@@ -195,6 +202,8 @@ void IpoibDriver::wait(Instant time, bool idle) {
       read_completion_events();
     } else if (descriptor == services_->descriptor()) {
       ready_.services = true;
+    } else if (descriptor == report_.descriptor()) {
+      report_.on_addresses();
     } else if (descriptor == network_->events()) {
       ready_.network = true;
     } else {
@@ -231,9 +240,16 @@ void IpoibDriver::take_events(Instant time) {
     for (const auto& adapter : adapters_) {
       if (adapter->file() == event.file || event.type == EventType::EventsLost) {
         adapter->on_event(event, time);
+        report_.on_change();
       }
     }
   }
+}
+
+// Before programs start: they may connect at once.
+void IpoibDriver::tell_interfaces() {
+  const std::string refusal = report_.tell(*process_, adapters_);
+  if (!refusal.empty()) network_->log("softibd does not take an interface: " + refusal);
 }
 
 void IpoibDriver::report_when_settled(Instant time) {

@@ -9,6 +9,7 @@
 
 #include "ipoib/adapter.h"
 #include "ipoib/event_queue.h"
+#include "ipoib/interface_report.h"
 #include "linux/net/node_network.h"
 #include "user/services/service_channel.h"
 
@@ -42,6 +43,7 @@ class IpoibDriver final : public os::net::NodeDriver {
   void wait(Instant now, bool idle);
   void read_completion_events();
   void take_events(Instant now);
+  void tell_interfaces();
   void report_when_settled(Instant now);
   // Returns false on Stop.
   bool take_network_events();
@@ -57,6 +59,7 @@ class IpoibDriver final : public os::net::NodeDriver {
   std::unique_ptr<user::CompletionChannel> completions_;
   std::unique_ptr<user::ServiceChannel> services_;
   std::vector<std::unique_ptr<Adapter>> adapters_;
+  InterfaceReport report_;                              // to softibd
   std::map<std::uint64_t, std::uint32_t> first_ports_;  // by GUID, of HCAs that left, too
   std::uint32_t next_port_ = 0;
   struct Ready {

@@ -53,6 +53,9 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
 
   const Station& station() const { return station_; }
   const std::string& name() const { return kernel_->name(); }
+  int index() const { return kernel_->index(); }
+  // As other interfaces see it, with the GID that the port has.
+  HardwareAddressBytes address() const { return to_bytes(engine_->address()); }
   int tap() const { return kernel_->descriptor(); }
   bool connected_mode() const { return options_.connected_mode; }
   std::uint32_t mtu() const { return mtu_; }

@@ -56,6 +56,7 @@ Target target_of(Code code) {
     case Code::DestroyBacking:
     case Code::GetBacking:
     case Code::SetAddresses:
+    case Code::SetIpInterface:
     case Code::OpenRdmaCm:
     case Code::RdmaCm:
     case Code::OpenMailbox:

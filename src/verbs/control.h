@@ -179,6 +179,13 @@ enum class Code : std::uint32_t {
   // ! InvalidState: it has one already; InsufficientResources
   OpenMailbox = 31,
 
+  // SetIpInterfaceIn -> -. A network interface of IP over InfiniBand that this process drives in
+  // the
+  // network of its node, with its addresses in place of those before; port 0: it is gone. It goes
+  // with the process.
+  // ! InvalidState: not attached; NotFound: the node has no such HCA or port; InvalidParameter: a
+  // name, P_Key, address or prefix that no interface has; LimitExceeded: the node has 512
+  SetIpInterface = 46,
   // - -> -; fd: memfd with JSON: the objects of each program (docs/status_json.md). No Attach
   // needed.
   Resources = 47,

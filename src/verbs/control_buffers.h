@@ -93,6 +93,23 @@ struct SetAddressesIn {
   std::uint32_t reserved = 0;
   std::array<InterfaceAddress, kMaxInterfaceAddresses> addresses{};
 };
+struct PrefixedAddress {
+  std::array<std::uint8_t, 16> ip{};  // IPv4: ::ffff:a.b.c.d
+  std::uint32_t bits = 0;             // of its network; of IPv4 0 to 32
+};
+struct SetIpInterfaceIn {
+  std::array<char, 16> name{};          // NUL terminated
+  std::uint64_t network_namespace = 0;  // number of its inode (/proc/PID/ns/net)
+  std::uint64_t node_guid = 0;          // of the HCA
+  std::uint32_t port = 0;               // of the HCA
+  std::uint32_t index = 0;              // as if_nametoindex()
+  std::uint16_t pkey = 0;
+  std::uint16_t connected_mode = 0;
+  std::array<std::uint8_t, 20> hardware_address{};  // flags, QPN, GID [RFC 4391 9.1]
+  std::uint32_t count = 0;
+  std::array<PrefixedAddress, kMaxInterfaceAddresses> addresses{};
+  std::uint32_t reserved = 0;
+};
 struct KeepIn {
   std::uint32_t keep = 0;
   // 1, with keep 0: end now, if no client needs it.

@@ -77,6 +77,23 @@ IB_FIELD(SetAddressesIn, count, 72, 4);
 IB_FIELD(SetAddressesIn, reserved, 76, 4);
 IB_FIELD(SetAddressesIn, addresses, 80, 2048);
 
+IB_SIZE(PrefixedAddress, 20);
+IB_FIELD(PrefixedAddress, ip, 0, 16);
+IB_FIELD(PrefixedAddress, bits, 16, 4);
+
+IB_SIZE(SetIpInterfaceIn, 1352);
+IB_FIELD(SetIpInterfaceIn, name, 0, 16);
+IB_FIELD(SetIpInterfaceIn, network_namespace, 16, 8);
+IB_FIELD(SetIpInterfaceIn, node_guid, 24, 8);
+IB_FIELD(SetIpInterfaceIn, port, 32, 4);
+IB_FIELD(SetIpInterfaceIn, index, 36, 4);
+IB_FIELD(SetIpInterfaceIn, pkey, 40, 2);
+IB_FIELD(SetIpInterfaceIn, connected_mode, 42, 2);
+IB_FIELD(SetIpInterfaceIn, hardware_address, 44, 20);
+IB_FIELD(SetIpInterfaceIn, count, 64, 4);
+IB_FIELD(SetIpInterfaceIn, addresses, 68, 1280);
+IB_FIELD(SetIpInterfaceIn, reserved, 1348, 4);
+
 IB_SIZE(OpenRdmaCmIn, 128);
 IB_FIELD(OpenRdmaCmIn, node, 0, 64);
 IB_FIELD(OpenRdmaCmIn, program, 64, 64);

@@ -20,19 +20,27 @@ std::string_view peers() {
   return words == nullptr ? "" : words;
 }
 
+constexpr bool kIsSanitized = IB_THREAD_SANITIZER != 0 || IB_ADDRESS_SANITIZER != 0;
+
 // ThreadSanitizer sees the threads of one process. Of two, one has a thread that works for the
-// other only where it bounces, and the link layer is nothing to them.
+// other only where it bounces. The link layer is nothing to the sanitizers.
 std::vector<const char*> paths_of_two(verbs::LinkLayer link_layer) {
-  if (IB_THREAD_SANITIZER == 0) return {std::begin(kPaths), std::end(kPaths)};
-  if (link_layer == verbs::LinkLayer::Ethernet) return {"adopted"};
-  return {"adopted", "bounce"};
+  if (kIsSanitized && link_layer == verbs::LinkLayer::Ethernet) return {"adopted"};
+  if (IB_THREAD_SANITIZER != 0) return {"adopted", "bounce"};
+  return {std::begin(kPaths), std::end(kPaths)};
+}
+
+// To AddressSanitizer one process is as good as two where no path differs.
+std::vector<const char*> paths_of_one() {
+  if (IB_ADDRESS_SANITIZER != 0) return {"adopted"};
+  return {std::begin(kPaths), std::end(kPaths)};
 }
 
 }  // namespace
 
 std::vector<Setting> infiniband_settings() {
   std::vector<Setting> all;
-  for (const char* path : kPaths) {
+  for (const char* path : paths_of_one()) {
     if (peers().empty()) all.push_back({path, Where::SameProcess});
   }
   for (const char* path : paths_of_two(verbs::LinkLayer::InfiniBand)) {

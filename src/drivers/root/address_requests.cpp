@@ -108,7 +108,12 @@ void set_addresses(FabricTree& tree, const control::SetAddressesIn& in, io::IrpR
     source = fabric::AddressSource::Default;
     addresses = core.fabric.available_addresses(*node, core.fabric.default_addresses(*node));
   }
-  if (addresses == node->addresses) return succeed(std::move(irp));
+  const bool of_interfaces = source == fabric::AddressSource::Interfaces;
+  const std::uint64_t network = of_interfaces ? in.network_namespace : 0;
+  if (addresses == node->addresses) {
+    if (source == node->address_source) node->address_namespace = network;
+    return succeed(std::move(irp));
+  }
   const bool all_stay =
       std::all_of(node->addresses.begin(), node->addresses.end(), [&](const Address& old) {
         return std::find(addresses.begin(), addresses.end(), old) != addresses.end();
@@ -123,6 +128,7 @@ void set_addresses(FabricTree& tree, const control::SetAddressesIn& in, io::IrpR
   for (const fabric::Port* port : ports) before.push_back(port->gids);
   const Status set = core.fabric.set_addresses(*node, std::move(addresses), source);
   IB_ASSERT(set == Status::Ok);  // they are available
+  node->address_namespace = network;
   core.trace.add(fmt::format("{} has the address {} now", node->name, text_of(node->addresses)));
   publish_addresses(core, *node, before);
   succeed(std::move(irp));

@@ -6,6 +6,7 @@
 #include "drivers/diagnostics/trace_error.h"
 #include "drivers/root/address_requests.h"
 #include "drivers/root/cable_requests.h"
+#include "drivers/root/interface_requests.h"
 #include "drivers/root/subnet_requests.h"
 #include "drivers/root/tree_requests.h"
 #include "drivers/soft_hca/events.h"
@@ -169,6 +170,7 @@ constexpr auto kTable = std::to_array<Entry>({
     {Code::CreateBacking, sizeof(control::BackingOut), with<control::BackingIn, create_backing>},
     {Code::DestroyBacking, 0, with<control::IndexIn, destroy_backing>},
     {Code::GetBacking, sizeof(control::BackingOut), with<control::GenerationIn, get_backing>},
+    {Code::SetIpInterface, 0, with<control::SetIpInterfaceIn, set_ip_interface>},
 });
 
 void on_create(io::DeviceObject& device, io::IrpRef irp) {

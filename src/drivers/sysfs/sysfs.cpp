@@ -98,8 +98,18 @@ Found port_item(const Place& place, Rest rest) {
                place, rest);
 }
 
+bool has_port(const fabric::Hca& hca, const fabric::Port* port) {
+  return std::any_of(hca.ports.begin(), hca.ports.end(),
+                     [port](const fabric::Port& one) { return &one == port; });
+}
+
 // The first port of the HCA that an interface of that name belongs to.
-const fabric::Port* port_of_interface(const fabric::Hca& hca, std::string_view name) {
+const fabric::Port* port_of_interface(const fabric::Hca& hca,
+                                      std::span<const fabric::IpInterface> interfaces,
+                                      std::string_view name) {
+  for (const fabric::IpInterface& one : interfaces) {
+    if (one.name == name && has_port(hca, one.port)) return one.port;
+  }
   for (const fabric::Port& port : hca.ports) {
     const bool has_it =
         std::any_of(port.gids.begin(), port.gids.end(),
@@ -109,7 +119,7 @@ const fabric::Port* port_of_interface(const fabric::Hca& hca, std::string_view n
   return nullptr;
 }
 
-// device/net: a directory for each network interface of an Ethernet HCA.
+// device/net: a directory for each network interface of the HCA.
 Found interfaces(Place place, Rest rest) {
   std::vector<std::string> names;
   for (const fabric::Port& port : place.hca.ports) {
@@ -117,14 +127,22 @@ Found interfaces(Place place, Rest rest) {
       if (!entry.interface.empty()) names.push_back(entry.interface);
     }
   }
+  for (const fabric::IpInterface& one : place.interfaces) {
+    if (has_port(place.hca, one.port)) names.push_back(one.name);
+  }
   if (names.empty()) return std::nullopt;
   if (rest.empty()) {
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return directory(std::move(names));
   }
-  place.port = rest[0].empty() ? nullptr : port_of_interface(place.hca, rest[0]);
+  place.port = rest[0].empty() ? nullptr : port_of_interface(place.hca, place.interfaces, rest[0]);
   if (place.port == nullptr) return std::nullopt;
+  for (const fabric::IpInterface& one : place.interfaces) {
+    if (one.name != rest[0]) continue;
+    place.interface = &one;
+    return files(sysfs::ip_interface_files(), {}, place, rest.subspan(1));
+  }
   return files(sysfs::interface_files(), {}, place, rest.subspan(1));
 }
 
@@ -214,7 +232,9 @@ Found per_hca(const View& view, const char* prefix, std::vector<std::string> oth
     if (!view.node.hcas[i].present) continue;
     std::string name = prefix + std::to_string(i);
     if (!rest.empty() && rest[0] == name) {
-      return item(Place{view.devices, view.node, view.node.hcas[i], i, view.cpus}, rest.subspan(1));
+      Place place{view.devices, view.node, view.node.hcas[i], i, view.cpus};
+      place.interfaces = view.interfaces;
+      return item(place, rest.subspan(1));
     }
     others.push_back(std::move(name));
   }
@@ -231,16 +251,32 @@ Found char_devices(const View& view, Rest rest) {
       view, "uverbs", std::move(others), [](Place p, Rest r) { return char_device(p, r); }, rest);
 }
 
+// /sys/class/net/ib0/pkey and the others that an interface of IP over InfiniBand has on Linux, and
+// the kernel's TAP has not, or otherwise.
+Found ip_interface_file(const View& view, Rest path) {
+  for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
+    Place place{view.devices, view.node, view.node.hcas[i], i, view.cpus};
+    for (const fabric::IpInterface& one : view.interfaces) {
+      if (one.name != path[0] || !has_port(place.hca, one.port)) continue;
+      place.port = one.port;
+      place.interface = &one;
+      return files(sysfs::ip_interface_files(), {}, place, path.subspan(1));
+    }
+  }
+  return std::nullopt;
+}
+
 // /sys/class/net/IF/device/infiniband*: the HCAs with a port that has the interface. The rest of
 // /sys/class/net is the kernel's.
 Found interface_item(const View& view, Rest path) {
+  if (path.size() == 2) return ip_interface_file(view, path);
   if (path.size() < 3 || path[1] != "device") return std::nullopt;
   const bool is_verbs = path[2] == "infiniband_verbs";
   if (!is_verbs && path[2] != "infiniband") return std::nullopt;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
     const fabric::Hca& hca = view.node.hcas[i];
-    if (!hca.present || port_of_interface(hca, path[0]) == nullptr) continue;
+    if (!hca.present || port_of_interface(hca, view.interfaces, path[0]) == nullptr) continue;
     std::string name = is_verbs ? "uverbs" + std::to_string(i) : hca.name;
     if (path.size() == 4 && path[3] == name) {
       return link(std::string("../../../../").append(path[2]).append("/").append(name));
@@ -357,7 +393,9 @@ Result<Item> find_item(const fabric::Fabric& fabric, const DeviceStatus& devices
   const fabric::Node* node = fabric.find_node(node_name);
   if (node == nullptr) return Status::NotFound;
   if (path == verbs::kDatConf) return file(dat_conf(*node));
-  Found item = find(View{devices, *node, cpus}, std::string(path));
+  const auto number = static_cast<std::uint32_t>(node - fabric.nodes().data());
+  const View view{devices, *node, cpus, fabric.ip_interfaces().of(number)};
+  Found item = find(view, std::string(path));
   if (!item) return Status::NotFound;
   return *std::move(item);
 }

@@ -67,6 +67,7 @@ struct View {
   const DeviceStatus& devices;
   const fabric::Node& node;
   unsigned cpus;
+  std::span<const fabric::IpInterface> interfaces;  // of the node
 };
 
 }  // namespace ib::drivers::sysfs

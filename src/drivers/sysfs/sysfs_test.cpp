@@ -273,6 +273,48 @@ TEST_F(EthernetSysfsTest, AnInterfaceLeadsToItsHca) {
   EXPECT_FALSE(view_.stat("", "/sys/class/net/eth7/device/infiniband"));
 }
 
+class IpInterfaceSysfsTest : public SysfsTest {
+ protected:
+  void SetUp() override {
+    fabric::Port& port = fabric_.nodes()[0].hcas[1].ports[1];
+    port.pkeys = {0xffff, 0x0001};
+    fabric::IpInterface interface;
+    interface.name = "ib3";
+    interface.port = &port;
+    interface.pkey = 0xffff;
+    interface.hardware_address = {0x80, 0, 1, 2, 0xfe, 0x80};
+    interface.hardware_address.back() = 9;
+    ASSERT_EQ(fabric_.ip_interfaces().set(0, interface), Status::Ok);
+    interface.name = "ib3.0001";
+    interface.pkey = 1;
+    interface.connected_mode = true;
+    ASSERT_EQ(fabric_.ip_interfaces().set(0, interface), Status::Ok);
+  }
+};
+
+TEST_F(IpInterfaceSysfsTest, HasTheFilesOfIpoib) {
+  const std::string ib3 = "/sys/class/net/ib3/";
+  EXPECT_EQ(read(ib3 + "mode") + read(ib3 + "pkey") + read(ib3 + "umcast"),
+            "datagram\n0xffff\n0\n");
+  EXPECT_EQ(read(ib3 + "type") + read(ib3 + "addr_len"), "32\n20\n");
+  EXPECT_EQ(read(ib3 + "address"), "80:00:01:02:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:09\n");
+  EXPECT_EQ(read(ib3 + "broadcast"),
+            "00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff\n");
+  EXPECT_EQ(read(ib3 + "dev_id") + read(ib3 + "dev_port"), "0x1\n1\n");
+  EXPECT_EQ(view_.read("", ib3 + "mtu").error(), Status::NotFound) << "the kernel's";
+  EXPECT_EQ(view_.read("beta", ib3 + "pkey").error(), Status::NotFound);
+  const std::string child = "/sys/class/net/ib3.0001/";
+  EXPECT_EQ(read(child + "mode") + read(child + "pkey"), "connected\n0x8001\n");
+  EXPECT_EQ(read(child + "dev_id") + read(child + "dev_port"), "0x0\n0\n");
+}
+
+TEST_F(IpInterfaceSysfsTest, LeadsToItsHcaAndBack) {
+  EXPECT_EQ(list("/sys/class/net/ib3/device/infiniband"), "softib1\n");
+  EXPECT_EQ(list("/sys/class/infiniband/softib1/device/net"), "ib3\nib3.0001\n");
+  EXPECT_EQ(read("/sys/class/infiniband/softib1/device/net/ib3/dev_port"), "1\n");
+  EXPECT_FALSE(view_.stat("", "/sys/class/infiniband/softib0/device/net"));
+}
+
 TEST_F(SysfsTest, EachPortHasAnUmadAndAnIssmWithANumberThatStays) {
   const std::string mad = "/sys/class/infiniband_mad/";
   EXPECT_EQ(list("/sys/class/infiniband_mad"),

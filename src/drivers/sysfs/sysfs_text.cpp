@@ -190,6 +190,53 @@ constexpr std::array kInterfaceFiles = std::to_array<Attribute>({
     {"dev_port", [](const Place& p) { return line(p.port->number - 1); }},
 });
 
+std::uint16_t full_member(std::uint16_t pkey) {
+  constexpr unsigned kFullMember = 0x8000;
+  return static_cast<std::uint16_t>(pkey | kFullMember);
+}
+
+// "80:00:01:02:fe:...": 20 bytes.
+std::string hardware_address(std::span<const std::uint8_t> bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}:", byte);
+  text.back() = '\n';
+  return text;
+}
+
+// The address of the broadcast group [RFC 4391 4]: link-local, IPv4's, with the P_Key.
+std::string broadcast_address(const Place& place) {
+  std::array<std::uint8_t, fabric::IpInterface::kHardwareAddress> bytes{0,    0xff, 0xff, 0xff,
+                                                                        0xff, 0x12, 0x40, 0x1b};
+  const std::uint16_t pkey = full_member(place.interface->pkey);
+  bytes[8] = static_cast<std::uint8_t>(pkey >> 8);
+  bytes[9] = static_cast<std::uint8_t>(pkey);
+  std::fill_n(bytes.begin() + 16, 4, std::uint8_t{0xff});
+  return hardware_address(bytes);
+}
+
+// As ipoib of Linux. A child has the numbers of its device, which it has not set.
+std::uint32_t number_of_port(const Place& place) {
+  const auto& pkeys = place.port->pkeys;
+  const bool is_child =
+      pkeys.empty() || full_member(pkeys.front()) != full_member(place.interface->pkey);
+  return is_child ? 0 : place.port->number - 1;
+}
+
+constexpr std::array kIpInterfaceFiles = std::to_array<Attribute>({
+    {"addr_len", [](const Place& p) { return line(p.interface->hardware_address.size()); }},
+    {"address", [](const Place& p) { return hardware_address(p.interface->hardware_address); }},
+    {"broadcast", broadcast_address},
+    {"dev_id", [](const Place& p) { return hex(number_of_port(p)); }},
+    {"dev_port", [](const Place& p) { return line(number_of_port(p)); }},
+    {"mode",
+     [](const Place& p) {
+       return std::string(p.interface->connected_mode ? "connected\n" : "datagram\n");
+     }},
+    {"pkey", [](const Place& p) { return pci_id(full_member(p.interface->pkey)); }},
+    {"type", [](const Place&) { return std::string("32\n"); }},  // ARPHRD_INFINIBAND
+    {"umcast", zero_line},
+});
+
 fabric::GidEntry entry(const Place& place) {
   const auto& gids = place.port->gids;
   return place.index < gids.size() ? gids[place.index] : fabric::GidEntry{};
@@ -218,6 +265,9 @@ std::optional<std::string> pkey_line(const Place& place) {
   return pci_id(place.index < pkeys.size() ? pkeys[place.index] : 0);
 }
 
+std::span<const Attribute> ip_interface_files() {
+  return kIpInterfaceFiles;
+}
 std::span<const Attribute> hca_files() {
   return kHcaFiles;
 }

@@ -23,6 +23,8 @@ struct Place {
   unsigned cpus;
   const fabric::Port* port = nullptr;
   std::uint32_t index = 0;
+  std::span<const fabric::IpInterface> interfaces{};  // of the node
+  const fabric::IpInterface* interface = nullptr;
   verbs::control::CaAttr ca() const { return devices.ca(hca); }
   verbs::control::PortAttr port_attr() const { return devices.port(hca, *port); }
 };
@@ -35,6 +37,7 @@ struct Attribute {
 // Returns nothing if the file is there, but a read of it fails.
 using EntryText = std::optional<std::string> (*)(const Place&);
 
+std::span<const Attribute> ip_interface_files();
 std::span<const Attribute> hca_files();
 std::span<const Attribute> device_files();
 std::span<const Attribute> port_files();

@@ -125,6 +125,15 @@ Made set_addresses(W&) {
   return call_of(in);
 }
 
+Made set_ip_interface(W& w) {
+  SetIpInterfaceIn in;
+  put_text(in.name, "ib0");
+  in.node_guid = w.fabric.nodes()[0].hcas[0].node_guid;
+  in.port = 1;
+  in.pkey = 0xffff;
+  return call_of(in);
+}
+
 Made change_hca(HcaAction action, const char* name = "softib0") {
   return call_of<CaName>(W::hca_in(action, name));
 }
@@ -210,6 +219,7 @@ constexpr Op kOperations[] = {
      }},
     {Code::GetBacking, "GetBacking", get_backing},
     {Code::SetAddresses, "SetAddresses", set_addresses},
+    {Code::SetIpInterface, "SetIpInterface", set_ip_interface},
 };
 
 }  // namespace

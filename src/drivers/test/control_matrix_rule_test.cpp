@@ -100,6 +100,7 @@ constexpr Row kRootRows[] = {
     {"CreateBacking", kTakes | kAsksSystem},
     {"GetBacking", kAsksSystem},
     {"SetAddresses", 0},
+    {"SetIpInterface", 0},
 };
 
 template <std::size_t N>

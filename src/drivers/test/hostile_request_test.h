@@ -92,6 +92,7 @@ inline constexpr Shape kRootRequests[] = {
     {Code::ViewList},
     {Code::SetPort},
     {Code::SetAddresses},
+    {Code::SetIpInterface},
 };
 
 inline Shape shape_of(Code code) {
@@ -274,6 +275,18 @@ inline std::vector<std::byte> sensible_root_request(const Shape& shape, const Ch
       for (std::uint32_t i = 0; i < std::min(out.count, control::kMaxInterfaceAddresses); ++i) {
         out.addresses[i].ip = verbs::ipv4_gid(std::uint32_t{in.byte()} << 24 | i);
         put_text(out.addresses[i].interface, in.one_of({"eth0", "eth1", "a/b"}));
+      }
+      return bytes_of(out);
+    }
+    case number_of(Code::SetIpInterface): {
+      control::SetIpInterfaceIn out;
+      put_text(out.name, in.one_of({"ib0", "ib0.8001", "a/b"}));
+      out.node_guid = in.byte();
+      out.port = in.byte() % 4u;
+      out.pkey = in.byte();
+      out.count = in.byte() % (control::kMaxInterfaceAddresses + 8);
+      for (std::uint32_t i = 0; i < std::min(out.count, control::kMaxInterfaceAddresses); ++i) {
+        out.addresses[i] = {verbs::ipv4_gid(std::uint32_t{in.byte()} << 24 | i), in.byte()};
       }
       return bytes_of(out);
     }

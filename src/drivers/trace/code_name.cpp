@@ -125,6 +125,7 @@ const char* code_name(std::uint32_t code) {
     case Code::OpenRdmaCm: return "OpenRdmaCm";
     case Code::RdmaCm: return "RdmaCm";
     case Code::OpenMailbox: return "OpenMailbox";
+    case Code::SetIpInterface: return "SetIpInterface";
     case Code::Resources: return "Resources";
     case Code::QueryCa: return "QueryCa";
     case Code::QueryPort: return "QueryPort";

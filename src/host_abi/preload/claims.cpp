@@ -26,7 +26,21 @@ constexpr Rule kRules[] = {
     {verbs::kDatConf, Claim::Ours},
     {"/sys/class/net/*/device/infiniband", Claim::IfAbsent},
     {"/sys/class/net/*/device/infiniband_*", Claim::IfAbsent},
+    // Of ib0. Its other files (mtu, carrier, statistics ...) are the kernel's.
+    {"/sys/class/net/*/mode", Claim::IfAbsent},
+    {"/sys/class/net/*/pkey", Claim::IfAbsent},
+    {"/sys/class/net/*/umcast", Claim::IfAbsent},
+    {"/sys/class/net/*/addr_len", Claim::OfTap},
+    {"/sys/class/net/*/address", Claim::OfTap},
+    {"/sys/class/net/*/broadcast", Claim::OfTap},
+    {"/sys/class/net/*/dev_id", Claim::OfTap},
+    {"/sys/class/net/*/dev_port", Claim::OfTap},
+    {"/sys/class/net/*/type", Claim::OfTap},
 };
+
+// Everything in here is compared with the table: the names of its files are too common for a look
+// at single components.
+constexpr std::string_view kInterfaces = "/sys/class/net/";
 
 // Each claimed path has a component that begins with one of these, also if it is given from the
 // directory above.
@@ -38,7 +52,8 @@ constexpr std::string_view parent_of(std::string_view pattern) {
 
 constexpr bool has_word(const Rule& rule) {
   const std::string_view last = rule.pattern.substr(rule.pattern.rfind('/') + 1);
-  return std::any_of(std::begin(kWords), std::end(kWords),
+  return rule.pattern.starts_with(kInterfaces) ||
+         std::any_of(std::begin(kWords), std::end(kWords),
                      [last](std::string_view word) { return last.starts_with(word); });
 }
 static_assert(std::all_of(std::begin(kRules), std::end(kRules), has_word),
@@ -80,6 +95,7 @@ bool may_be_claimed(const char* path) {
   // and "/." may be odd spellings of "/".
   const bool elsewhere = path[0] == '/' && std::strchr("sde/.", path[1]) == nullptr;
   if (elsewhere && std::strstr(path, "..") == nullptr) return false;
+  if (std::strncmp(path, kInterfaces.data(), kInterfaces.size()) == 0) return true;
   for (;;) {
     for (const std::string_view word : kWords) {
       if (*path == word[0] && std::strncmp(path, word.data(), word.size()) == 0) return true;

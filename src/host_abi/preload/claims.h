@@ -15,6 +15,10 @@ enum class Claim {
   // The kernel's file if there is one, else softibd's. Found by its name only: the listing of its
   // directory does not have it.
   IfAbsent,
+  // softibd's if it has the file, where the interface is a TAP device, or none of the kernel's
+  // here: those of IP over InfiniBand are TAPs, and an adapter of the machine with such a name
+  // stays.
+  OfTap,
 };
 
 Claim claim_on(const Path& path);

@@ -49,6 +49,23 @@ bool walk(const char* base, const char* path, Path& out, bool& passes_ours) {
   }
 }
 
+bool is_absent(const char* path) {
+  struct ::statx kernels;
+  return sys::stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, kernels) != 0 && errno == ENOENT;
+}
+
+// Of another TAP the kernel's file is the one there is.
+bool is_of_softibds_tap(const Path& path) {
+  const sys::KeepErrno keep;
+  Path interface;
+  Path mark;
+  if (!normalise(path.text, "..", interface)) return false;
+  if (!normalise(interface.text, "tun_flags", mark)) return false;
+  if (!is_absent(interface.text) && is_absent(mark.text)) return false;
+  verbs::control::ViewStatOut file;
+  return remote::stat(path, file) == remote::Reply::Ok;
+}
+
 }  // namespace
 
 bool is_emulated(const Path& path) {
@@ -56,10 +73,10 @@ bool is_emulated(const Path& path) {
     case Claim::None: return false;
     case Claim::Ours: return true;
     case Claim::IfAbsent: break;
+    case Claim::OfTap: return is_of_softibds_tap(path);
   }
   const sys::KeepErrno keep;
-  struct ::statx kernels;
-  return sys::stat(AT_FDCWD, path.text, AT_SYMLINK_NOFOLLOW, kernels) != 0 && errno == ENOENT;
+  return is_absent(path.text);
 }
 
 bool path_of(int directory, Path& out) {

@@ -12,8 +12,10 @@
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -124,6 +126,28 @@ bool ignore_rights_of_files() {
   mount_attr change{};
   change.attr_set = MOUNT_ATTR_NOSUID;
   return ::syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &change, sizeof change) == 0;
+}
+
+// A sysfs that is mounted now shows this network namespace. It needs a place for a moment, and the
+// place that is to be covered anyway is the one that is there.
+bool show_own_interfaces() {
+  constexpr const char* kClass = "/sys/class/net";
+  constexpr const char* kDevices = "/sys/devices/virtual/net";
+  if (::unshare(CLONE_NEWNS) != 0) return false;
+  if (::mount(nullptr, "/sys", nullptr, MS_SLAVE | MS_REC, nullptr) != 0) return false;
+  // The kernel refuses a sysfs that may do more than the one which is there.
+  struct statvfs old {};
+  const bool read_only = ::statvfs("/sys", &old) == 0 && (old.f_flag & ST_RDONLY) != 0;
+  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | (read_only ? MS_RDONLY : 0ul);
+  if (::mount("sysfs", kClass, "sysfs", flags, nullptr) != 0) return false;
+  const std::string whole = kClass;
+  if (::mount((whole + "/devices/virtual/net").c_str(), kDevices, nullptr, MS_BIND, nullptr) == 0) {
+    if (::mount((whole + "/class/net").c_str(), kClass, nullptr, MS_BIND, nullptr) == 0)
+      return true;
+    ::umount2(kDevices, MNT_DETACH);
+  }
+  ::umount2(kClass, MNT_DETACH);
+  return false;
 }
 
 NamespaceId namespace_id(int descriptor) {

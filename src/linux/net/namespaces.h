@@ -42,6 +42,12 @@ Refusal keep_capabilities();
 // false if that cannot be had.
 bool ignore_rights_of_files();
 
+// /sys/class/net, and the devices in it that are no hardware, are those of the network namespace in
+// which this process is, for it and its programs; the rest of /sys stays. In a mount namespace of
+// its own, of which nothing but /sys is cut off from the old one. Returns false, with /sys as it
+// was, if that cannot be had.
+bool show_own_interfaces();
+
 // Which namespace a descriptor means.
 struct NamespaceId {
   std::uint64_t device = 0;

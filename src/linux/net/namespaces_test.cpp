@@ -3,6 +3,7 @@
 
 #include "linux/net/in_namespace_test.h"
 #include "linux/net/netlink.h"
+#include "linux/net/tap.h"
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -81,6 +82,23 @@ TEST(Namespaces, FilesGiveNoRights) {
               if (!ignore_rights_of_files()) return "";  // Linux before 5.12
               struct statvfs root {};
               return ::statvfs("/", &root) == 0 && (root.f_flag & ST_NOSUID) != 0 ? "" : "suid";
+            }),
+            "");
+}
+
+TEST(Namespaces, SysShowsTheInterfacesThatAreThere) {
+  IB_NEED_NETWORK_NAMESPACES();
+  EXPECT_EQ(in_network_namespace([]() -> std::string {
+              std::string reason;
+              const auto tap = Tap::create({.name = "softib-test"}, reason);
+              if (!tap) return reason;
+              const auto is_there = [](const char* path) { return ::access(path, F_OK) == 0; };
+              // A container that hides parts of /sys.
+              if (!show_own_interfaces())
+                return is_there("/sys/class/net/lo") ? "" : "/sys is gone";
+              if (!is_there("/sys/class/net/softib-test/mtu")) return "the interface is missing";
+              if (!is_there("/sys/devices/virtual/net/softib-test")) return "its device is missing";
+              return is_there("/sys/kernel") ? "" : "the rest of /sys is gone";
             }),
             "");
 }

@@ -133,6 +133,8 @@ void enter_network(const NetReply& reply) {
     throw CliError(Exit::Resources, "no descriptor is left for the network (ulimit -n)");
   check(os::net::join_user_namespace(reply.first.get()));
   check(os::net::join_network_namespace(reply.second.get()));
+  // Without it programs find the interfaces by all calls but not in /sys.
+  (void)os::net::show_own_interfaces();
   // Of root all programs have them anyway.
   if (::geteuid() == 0) return;
   check(os::net::keep_capabilities());

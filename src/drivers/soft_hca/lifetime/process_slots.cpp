@@ -178,6 +178,7 @@ void end_session(Core& core, Session& session) {
   if (session.ending) return;
   session.ending = true;
   session.events.clear();
+  core.fabric.ip_interfaces().remove_all_of(session.id);
   session.waiters.fail_all(Status::Disconnected, "the process has gone");
   for (const auto& file : session.files) file->closing = true;
   if (session.slot == hca::kNone) return erase(core, session);

@@ -39,6 +39,18 @@ TEST(PreloadClaims, TheKernelComesFirstForAnInterfacesAdapter) {
   }
 }
 
+TEST(PreloadClaims, AnInterfaceOfIpOverInfinibandHasFilesThatATapHasNot) {
+  for (const char* name : {"mode", "pkey", "umcast"}) {
+    EXPECT_EQ(claim(std::string("/sys/class/net/ib0.8001/") + name), Claim::IfAbsent) << name;
+  }
+  for (const char* name : {"addr_len", "address", "broadcast", "dev_id", "dev_port", "type"}) {
+    EXPECT_EQ(claim(std::string("/sys/class/net/ib0/") + name), Claim::OfTap) << name;
+  }
+  EXPECT_TRUE(may_be_claimed("/sys/class/net/ib0/pkey"));
+  EXPECT_FALSE(may_be_claimed("/sys/class/block/ib0/mode"));
+  EXPECT_FALSE(may_be_claimed("mode")) << "a name that many programs have";
+}
+
 TEST(PreloadClaims, AllElseIsTheKernels) {
   for (const char* path : {"/",
                            "/sys",
@@ -59,7 +71,10 @@ TEST(PreloadClaims, AllElseIsTheKernels) {
                            "/dev/rdma_cm",
                            "/sys/class/net/eth0",
                            "/sys/class/net/eth0/device",
-                           "/sys/class/net/eth0/address",
+                           "/sys/class/net/eth0/mtu",
+                           "/sys/class/net/eth0/modes",
+                           "/sys/class/net/eth0/x/mode",
+                           "/sys/class/net/mode",
                            "/sys/class/net/infiniband",
                            "/sys/class/net/device/infiniband",
                            "/sys/class/net/eth0/device/infinibandx",
@@ -79,7 +94,7 @@ TEST(PreloadClaims, TheRegistryOfUdaplIsOursAndNothingAroundIt) {
 
 TEST(PreloadClaims, OneLookIsEnoughForWhatIsNotOurs) {
   for (const char* path :
-       {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "/sys/class/net/eth0/address", "/dev/null",
+       {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1", "/sys/class/block/sda/address", "/dev/null",
         "/home/infiniband/paper.txt", "/usr/share/rdma_cm", "file", "", "/", "softib0",
         "/sys/my_infiniband", "rdma", "infini", "a/"}) {
     EXPECT_FALSE(may_be_claimed(path)) << path;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/addresses/places.h"
 
+#include "services/rdma_cm/addresses/interface_places.h"
+
 #include <algorithm>
 
 namespace ib::services::rdma_cm {
@@ -106,17 +108,26 @@ bool is_self(const EndpointAddress& address) {
   return is_any(address) || is_loopback(address);
 }
 
+// The partition of the interface that has the address; 0: none has.
+std::uint16_t pkey_of(const fabric::Fabric& fabric, const fabric::Node& node,
+                      const EndpointAddress& address) {
+  const fabric::IpInterface* interface = interface_of(fabric, node, address);
+  return interface != nullptr ? interface->pkey : 0;
+}
+
 // To a multicast group: from the port of the source, or the first one.
 Error find_group_way(const fabric::Fabric& fabric, const fabric::Node& node,
                      const EndpointAddress& source, const EndpointAddress& destination, Way& way) {
   way.source = source;
   way.destination = destination;
   way.from = port_of(fabric, node, source);
+  way.pkey = pkey_of(fabric, node, source);
   if (way.from == nullptr) return Error::NoDevice;
   if (!is_any(source)) return Error::None;
   const fabric::Address* first = own_address(node, destination.family);
   if (first == nullptr && !way.from->is_ethernet()) return Error::NetUnreachable;
   way.source.ip = first != nullptr ? first->ip : way.from->gid();
+  way.pkey = pkey_of(fabric, node, way.source);
   return Error::None;
 }
 
@@ -162,6 +173,7 @@ bool has_address(const fabric::Fabric& fabric, const fabric::Node& node,
     const fabric::Hca* hca = port != nullptr ? fabric.hca_of(*port) : nullptr;
     return hca != nullptr && hca->node == index_of(fabric, node);
   }
+  if (interface_of(fabric, node, address) != nullptr) return true;
   if (fabric.find_node_by_address(address.ip) == &node) return true;
   const fabric::Port* port = fabric.graph().find_port(address.ip);
   return port != nullptr && port->is_ethernet() &&
@@ -179,6 +191,11 @@ const fabric::Port* port_of(const fabric::Fabric& fabric, const fabric::Node& no
   if (is_self(address)) {
     const fabric::Address* own = own_address(node, address.family);
     if (own != nullptr) ip = own->ip;
+  }
+  EndpointAddress place = address;
+  place.ip = ip;
+  if (const fabric::IpInterface* interface = interface_of(fabric, node, place)) {
+    return is_usable(fabric, *interface->port) ? interface->port : nullptr;
   }
   if (const fabric::Port* port = ethernet_port_of(fabric, node, ip)) return port;
   if (const fabric::Port* port = infiniband_port_of(fabric, node)) return port;
@@ -212,6 +229,8 @@ ucma::Error choose_ports(const fabric::Fabric& fabric, const fabric::Node& node,
   }
   if (way.from == nullptr) return Error::NoDevice;
   if (way.to == nullptr) return Error::HostUnreachable;
+  way.pkey = pkey_of(fabric, node, way.source);
+  if (way.pkey == 0) way.pkey = pkey_of(fabric, peer, way.destination);
   if (!way.from->is_ethernet() && !reach_each_other(fabric, *way.from, *way.to)) {
     choose_ports_that_reach(fabric, node, peer, way);
   }
@@ -246,8 +265,11 @@ ucma::Error find_way(const fabric::Fabric& fabric, const fabric::Node& node,
   if (destination.family == Family::Ib) return find_gid_way(fabric, node, source, destination, way);
   if (verbs::is_multicast(destination.ip))
     return find_group_way(fabric, node, source, destination, way);
+  if (is_between_interfaces(fabric, node, source, destination))
+    return find_interface_way(fabric, node, source, destination, way);
   const bool to_self = is_self(destination);
   const fabric::Node* peer = to_self ? &node : fabric.find_node_by_address(destination.ip);
+  if (peer == nullptr) peer = interface_owner(fabric, destination);
   if (peer == nullptr) {
     const fabric::Port* port = fabric.graph().find_port(destination.ip);  // a link-local GID
     if (port == nullptr || !port->is_ethernet()) return Error::NetUnreachable;

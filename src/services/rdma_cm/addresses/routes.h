@@ -43,8 +43,8 @@ class Routes {
   // subnet's own limits hold.
   [[nodiscard]] virtual std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class,
                                                          Duration timeout, OnPath on_path) = 0;
-  // The group comes into being with its first member, who names its Q_Key.
-  [[nodiscard]] virtual std::unique_ptr<Share> join(const fabric::Port& port,
+  // The group comes into being with its first member, who names its partition and its Q_Key.
+  [[nodiscard]] virtual std::unique_ptr<Share> join(const fabric::Port& port, std::uint16_t pkey,
                                                     const verbs::Gid& mgid, std::uint32_t qkey,
                                                     bool send_only, OnGroup on_group) = 0;
 };

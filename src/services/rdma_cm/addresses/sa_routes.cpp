@@ -92,9 +92,9 @@ std::unique_ptr<Routes::Share> SaRoutes::find_path(const Way& way, std::uint8_t 
   return question;
 }
 
-std::unique_ptr<Routes::Share> SaRoutes::join(const fabric::Port& port, const verbs::Gid& mgid,
-                                              std::uint32_t qkey, bool send_only,
-                                              OnGroup on_group) {
+std::unique_ptr<Routes::Share> SaRoutes::join(const fabric::Port& port, std::uint16_t pkey,
+                                              const verbs::Gid& mgid, std::uint32_t qkey,
+                                              bool send_only, OnGroup on_group) {
   if (port.is_ethernet()) {
     Group group;
     group.qkey = qkey;
@@ -107,7 +107,7 @@ std::unique_ptr<Routes::Share> SaRoutes::join(const fabric::Port& port, const ve
   request.record.mgid = mgid;
   request.record.port_gid = port.gid();
   request.record.qkey = qkey;
-  request.record.pkey = port.pkeys.front();
+  request.record.pkey = pkey;
   request.record.join_state =
       send_only ? sa::join_state::kSendOnlyFullMember : sa::join_state::kFullMember;
   auto member = std::make_unique<Member>();

@@ -14,8 +14,8 @@ class SaRoutes final : public Routes {
 
   std::unique_ptr<Share> find_path(const Way& way, std::uint8_t traffic_class, Duration timeout,
                                    OnPath on_path) override;
-  std::unique_ptr<Share> join(const fabric::Port& port, const verbs::Gid& mgid, std::uint32_t qkey,
-                              bool send_only, OnGroup on_group) override;
+  std::unique_ptr<Share> join(const fabric::Port& port, std::uint16_t pkey, const verbs::Gid& mgid,
+                              std::uint32_t qkey, bool send_only, OnGroup on_group) override;
 
  private:
   SaClient& sa_;

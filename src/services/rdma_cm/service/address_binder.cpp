@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/service/address_binder.h"
 
-#include "services/rdma_cm/addresses/places.h"
+#include "services/rdma_cm/addresses/interface_places.h"
 #include "services/rdma_cm/words/words.h"
 
 #include <fmt/format.h>
@@ -61,6 +61,8 @@ Error AddressBinder::bind(Id& id, EndpointAddress address) {
   id.source = owner.address;
   id.has_port = true;
   id.port = port;
+  const fabric::IpInterface* interface = interface_of(fabric_, node, address);
+  if (interface != nullptr) id.pkey = interface->pkey;
   id.state = IdState::AddrBound;
   return Error::None;
 }

@@ -2,7 +2,7 @@
 #include "services/rdma_cm/service/arrival.h"
 
 #include "base/big_endian.h"
-#include "services/rdma_cm/addresses/places.h"
+#include "services/rdma_cm/addresses/interface_places.h"
 
 namespace ib::services::rdma_cm {
 
@@ -23,7 +23,7 @@ bool read_arrival(const fabric::Fabric& fabric, const fabric::Port& port, std::u
   arrival.wanted.ip = header->destination;
   arrival.peer = any_address(header->family, header->port);
   arrival.peer.ip = header->source;
-  arrival.is_ip = has_address(fabric, *arrival.node, arrival.wanted);
+  arrival.is_ip = arrives_at(fabric, port, path.pkey, *arrival.node, arrival.wanted);
   return true;
 }
 

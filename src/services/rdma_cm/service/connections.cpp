@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/service/connections.h"
 
-#include "services/rdma_cm/addresses/places.h"
+#include "services/rdma_cm/addresses/interface_places.h"
 #include "services/rdma_cm/service/queries.h"
 #include "services/rdma_cm/words/words.h"
 
@@ -295,6 +295,7 @@ Id* Connections::add_connection(Id& listener, const Arrival& arrival, Endpoint e
   id.space = listener.space;
   id.port_space = arrival.space;
   id.source = is_ib ? arrival.at : arrival.wanted;
+  if (!is_ib && interface_owner(fabric_, id.source) != nullptr) id.pkey = arrival.at.pkey;
   id.destination = is_ib ? arrival.from : arrival.peer;
   id.port = &port;
   id.path = path;
@@ -467,6 +468,8 @@ void Connections::on_ports_changed(const fabric::Hca& hca) {
   for (auto& [number, id] : ids_.ids()) {
     if (id->port == nullptr || fabric_.hca_of(*id->port) != &hca) continue;
     if (id->state == IdState::DeviceRemoval) continue;
+    // An interface has its addresses at one port; only a bond would take them to another.
+    if (id->pkey != 0) continue;
     const bool was = std::exchange(
         id->has_moved, has_moved(fabric_, fabric_.nodes()[id->node], id->source, *id->port));
     if (id->has_moved && !was && id->events.size() < EventQueue::kMaxUnread)

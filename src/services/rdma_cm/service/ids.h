@@ -90,6 +90,7 @@ struct Id {
   EndpointAddress destination;
   bool has_port = false;                    // in the port table, under `source`
   const fabric::Port* port = nullptr;       // nullptr: a wildcard, or not resolved
+  std::uint16_t pkey = 0;                   // of the interface of the ends; 0: they have none
   bool has_moved = false;                   // the source is at another port by now, or nowhere
   const fabric::Port* peer_port = nullptr;  // of a resolved destination
   std::optional<Path> path;                 // of a resolved route, or of a request

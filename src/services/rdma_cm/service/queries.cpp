@@ -47,9 +47,11 @@ ucma::PathRec record_of(const Path& path) {
   return record;
 }
 
-// The partition of an id with an AF_IB address is part of it; else it is the port's first.
+// The partition of an id with an AF_IB address is part of it, and that of an address of an
+// interface the interface's; else it is the port's first.
 std::uint16_t pkey_of(const Id& id) {
   if (id.source.family == Family::Ib && id.source.pkey != 0) return id.source.pkey;
+  if (id.pkey != 0) return id.pkey;
   return id.port->pkeys.empty() ? 0 : id.port->pkeys.front();
 }
 

@@ -38,7 +38,7 @@ Path read_record(std::span<const std::uint8_t, 64> wire, Path path) {
 }
 
 Way way_of(const fabric::Fabric& fabric, const Id& id) {
-  const std::uint16_t pkey = id.destination.family == Family::Ib ? id.source.pkey : 0;
+  const std::uint16_t pkey = id.destination.family == Family::Ib ? id.source.pkey : id.pkey;
   return {id.port, id.peer_port, id.source, id.destination, pkey, fabric.packet_life_time()};
 }
 
@@ -68,7 +68,9 @@ Error Resolver::resolve_address(Id& id, const std::optional<EndpointAddress>& so
     return Error::None;
   }
   id.source.ip = way.source.ip;
+  id.source.scope = way.source.scope;
   id.source.pkey = way.source.pkey;
+  if (destination.family != Family::Ib) id.pkey = way.pkey;
   id.destination = way.destination;
   id.port = way.from;
   id.peer_port = way.to;

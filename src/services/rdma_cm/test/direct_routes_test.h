@@ -17,8 +17,8 @@ class DirectRoutes final : public Routes {
     on_path(path ? ucma::Error::None : ucma::Error::HostUnreachable, "", path.value_or(Path{}));
     return nullptr;
   }
-  std::unique_ptr<Share> join(const fabric::Port& port, const verbs::Gid& mgid, std::uint32_t qkey,
-                              bool, OnGroup on_group) override {
+  std::unique_ptr<Share> join(const fabric::Port& port, std::uint16_t, const verbs::Gid& mgid,
+                              std::uint32_t qkey, bool, OnGroup on_group) override {
     Group group;
     group.qkey = qkey;
     if (!port.is_ethernet()) {

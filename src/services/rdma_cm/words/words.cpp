@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "services/rdma_cm/words/words.h"
 
+#include "services/rdma_cm/addresses/interface_places.h"
 #include "services/sa/fabric_topology.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,7 @@ std::string addresses_of(const fabric::Node& node) {
 
 const fabric::Node* owner_of(const fabric::Fabric& fabric, const EndpointAddress& address) {
   if (const fabric::Node* node = fabric.find_node_by_address(address.ip)) return node;
+  if (const fabric::Node* node = interface_owner(fabric, address)) return node;
   const fabric::Port* port = fabric.graph().find_port(address.ip);
   return port != nullptr && port->is_ethernet() ? &fabric.node_of(*fabric.hca_of(*port)) : nullptr;
 }
@@ -111,6 +113,27 @@ bool share_partition(const fabric::Port& from, const fabric::Port& to) {
   });
 }
 
+// The interfaces that have the address are in other partitions, at ports that are down, or where no
+// cable leads.
+std::string out_of_reach_text(const fabric::Fabric& fabric, const fabric::Node& node,
+                              const EndpointAddress& destination) {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& holder : fabric.ip_interfaces().with_address(destination.ip)) {
+    const fabric::IpInterface& at = *holder.interface;
+    if (++named > kMostNamed) {
+      text += " ...";
+      break;
+    }
+    text += fmt::format("{}{} of {} (P_Key {:#06x}{}{})", text.empty() ? "" : ", ", at.name,
+                        fabric.nodes()[holder.node].name, at.pkey,
+                        is_usable(fabric, *at.port) ? "" : "; its port ",
+                        out_of_service(fabric, *at.port));
+  }
+  return fmt::format("{} is at {}, and the interface of {} that would lead there does not reach it",
+                     verbs::address_text(destination.ip), text, node.name);
+}
+
 }  // namespace
 
 std::string place_text(const fabric::Fabric& fabric, const EndpointAddress& address) {
@@ -123,6 +146,8 @@ std::string no_way_text(const fabric::Fabric& fabric, const fabric::Node& node,
                         ucma::Error error) {
   const bool to_self = is_any(destination) || is_loopback(destination);
   const fabric::Node* peer = to_self ? &node : owner_of(fabric, destination);
+  if (error == Error::HostUnreachable && is_between_interfaces(fabric, node, source, destination))
+    return out_of_reach_text(fabric, node, destination);
   if (error == Error::NetUnreachable) return no_owner_text(fabric, node, destination);
   if (peer != nullptr) {
     std::string apart = link_layers_text(fabric, node, *peer);
