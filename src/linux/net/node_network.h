@@ -40,7 +40,8 @@ struct InterfaceSpec {
 };
 
 // One interface, up (as `ip link set up`), in the beginning without carrier. It has its addresses
-// and routes already: those of the node for its port, none but the link-local one for a child.
+// and routes already: those of the node for its port, none but the link-local one for a child. What
+// the kernel takes when somebody sets it down, it gets back when it is up again.
 class NodeInterface {
  public:
   virtual ~NodeInterface() = default;
