@@ -2,6 +2,7 @@
 // The tables of an interface; what does not fit into a row, and troubles, are in a line below it.
 #include "softib/pages/ipoib_page.h"
 
+#include "base/result.h"
 #include "softib/pages/status_page.h"
 #include "softib/terminal/color.h"
 #include "softib/terminal/columns.h"
@@ -136,14 +137,21 @@ std::string paths(const Json& interface, bool all) {
   return table.text(all);
 }
 
+// The kernel sends to groups in which nobody is interested: no trouble.
+bool has_no_member(const Json& group) {
+  return text_of(group, "membership") == "send_only" &&
+         text_of(group, "status", "") == status_text(Status::NotFound);
+}
+
 std::string groups(const Json& interface, bool all) {
   Table table({"GROUP", "MLID", "MEMBER", "STATE", "WAIT"});
   for (const Json& one : list_of(interface, "groups")) {
     const bool is_full = text_of(one, "membership") == "full";
+    const bool is_empty = has_no_member(one);
     table.add({{text_of(one, "mgid"), text_of(one, "mlid"), is_full ? "full" : "send only",
-                text_of(one, "state"), waiting_of(one)},
+                is_empty ? "no member" : text_of(one, "state"), waiting_of(one)},
                {},
-               trouble_of(one)});
+               is_empty ? "" : trouble_of(one)});
   }
   return table.text(all);
 }

@@ -31,6 +31,9 @@ Json sample() {
         {"gid":"fe80::253:4600:9:1","state":"failed","trouble":"the subnet administrator has no path",
          "status":"not found","attempts":3,"waiting_packets":2}],
        "groups":[
+        {"mgid":"ff12:601b:ffff::16","membership":"send_only","state":"failed","attempts":2,
+         "trouble":"the subnet administrator refuses the group","status":"not found",
+         "waiting_packets":0},
         {"mgid":"ff12:401b:ffff::ffff:ffff","membership":"full","state":"joined","mlid":"0xc000",
          "attempts":0,"waiting_packets":0}],
        "connections":[
@@ -59,11 +62,13 @@ TEST(IpoibPage, ShowsTheTablesOfEachInterface) {
         "by ",
         "ib0      softib0 port 1, P_Key 0xffff, connected, MTU 65520, carrier\n",
         "0x20014  2    connected  0:01:01", "fe80::253:4600:2:1\n", "0xc000  full",
+        "send only  no member  0\n",
         "trouble: the subnet administrator has no path (not found), 3 attempts\n",
         "10.151.96.2  0x20014  sends    established  65520", "7 frames (2.0 KiB) from the kernel",
         "dropped: no path to the neighbour: 4\n", "log: /run/net/default.log\n"}) {
     EXPECT_THAT(page, HasSubstr(wanted));
   }
+  EXPECT_THAT(page, Not(HasSubstr("refuses the group")));
   EXPECT_THAT(page, Not(HasSubstr("more")));
 }
 

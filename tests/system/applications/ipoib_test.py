@@ -445,6 +445,18 @@ def test_report(report, nodes):
         for wanted in ('"name": "ib0"', f'"mode": "{MODE}"', '"neighbours"', '"groups"', '"paths"'):
             if wanted not in text:
                 raise Failed(f"no {wanted} in {text}")
+    with report.case(f"softib ipoib show ({MODE})"):
+        fabric = nodes.fabric
+        address = re.escape(nodes.ipv4(1))
+        nodes.ping(0, nodes.ipv4(1)).require()
+        shown = fabric.softib("ipoib", "show", "0", "--fabric", fabric.name).require(
+            rf"^node0: own network, {MODE}, \d+ programs?, driver pid", rf"^  ib0 .*, {MODE}, MTU {MTU}, carrier$",
+            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +arp$", r"^    PATH TO ",
+            r"^    GROUP .*\n(.*\n)*.* joined +0$",
+            *([rf"^    {address} .* sends +established +{MTU}"] if MODE == "connected" else []))
+        if "node1" in shown.text:
+            raise Failed(f"another node, too:\n{shown.text}")
+        fabric.softib("ipoib", "show", "7", "--fabric", fabric.name).require(code=3)
 
 
 def test(report, user):
