@@ -26,6 +26,7 @@ struct NodePlace {
   std::string runtime_dir;  // of the fabric
   std::string fabric;
   std::string node;
+  bool connected_mode = false;  // of its interfaces [RFC 4755]
 };
 
 struct InterfaceSpec {

@@ -7,10 +7,11 @@ import harness
 from harness import Failed, Skipped
 
 MODE = "connected" if "connected" in sys.argv[1:] else "datagram"
-MTU = {"datagram": 2044, "connected": 65520}[MODE]
-ENV = {"SOFTIB_IPOIB_MODE": MODE}
+MTUS = {"datagram": 2044, "connected": 65520}
+MTU = MTUS[MODE]
+ENV = {}  # of all programs
 SECONDS = 60
-NET = ("--net",)
+NET = (f"--net={MODE}",)
 
 
 class Nodes:
@@ -33,8 +34,8 @@ class Nodes:
                 raise
         return self
 
-    def start(self, words, node, env=None, **settings):
-        return self.fabric.start(words, node, env={**ENV, **(env or {})}, more=NET, **settings)
+    def start(self, words, node, env=None, more=NET, **settings):
+        return self.fabric.start(words, node, env={**ENV, **(env or {})}, more=more, **settings)
 
     def run(self, words, node, seconds=SECONDS, **settings):
         return self.fabric.end(self.start(words, node, **settings), seconds)
