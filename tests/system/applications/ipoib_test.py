@@ -451,7 +451,7 @@ def test_report(report, nodes):
         nodes.ping(0, nodes.ipv4(1)).require()
         shown = fabric.softib("ipoib", "show", "0", "--fabric", fabric.name).require(
             rf"^node0: own network, {MODE}, \d+ programs?, driver pid", rf"^  ib0 .*, {MODE}, MTU {MTU}, carrier$",
-            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +arp$", r"^    PATH TO ",
+            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +(arp|nd|packet)$", r"^    PATH TO ",
             r"^    GROUP .*\n(.*\n)*.* joined +0$",
             *([rf"^    {address} .* sends +established +{MTU}"] if MODE == "connected" else []))
         if "node1" in shown.text:
