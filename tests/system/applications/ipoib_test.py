@@ -18,6 +18,7 @@ import harness
 from harness import Failed
 from manager_test import wait_for_master
 from subnet_test import Manager, subnet
+from support.ip_changes import SteadyPings, administrator_load, change_partition, child_has_carrier, partition_goes_and_comes
 from support.ipoib import ENV, MODE, MTU, MTUS, SECONDS, Nodes
 
 GROUP = "239.7.7.7"
@@ -238,14 +239,6 @@ def test_sleep(report, nodes):
         reaches_again(nodes)
 
 
-def change_partition(nodes, what, pkey, node):
-    nodes.fabric.softib("partition", what, pkey, "--node", node, "--fabric", nodes.fabric.name).require()
-
-
-def child_has_carrier(nodes, node):
-    return "LOWER_UP" in nodes.run(["ip", "-br", "link", "show", "ib0.8001"], node).text
-
-
 def test_partition(report, nodes):
     wanted = report.wanted("a P_Key has an interface"), report.wanted("a P_Key goes and comes back")
     if not any(wanted):
@@ -260,42 +253,7 @@ def test_partition(report, nodes):
             nodes.ping(0, peer, "-6").require(" 0% packet loss")
     if wanted[1]:
         with report.case(f"a P_Key goes and comes back, its interface loses the carrier and gets it ({MODE})"):
-            nodes.ping(0, peer, "-6").require(" 0% packet loss")
-            change_partition(nodes, "remove", "0x8001", 1)
-            harness.wait_until(lambda: not child_has_carrier(nodes, 1), SECONDS, "the carrier to go")
-            if nodes.ping(0, peer, "-6", count=1).code == 0:
-                raise Failed("a ping came through without the P_Key")
-            nodes.ping(0, nodes.ipv4(1)).require(" 0% packet loss")
-            nodes.fabric.softib("trace", "--fabric", nodes.fabric.name).require(
-                r"node1, softib0.*IP over InfiniBand has no carrier: its port does not have P_Key 0x8001 any more")
-            # Another one has its index when it comes back.
-            change_partition(nodes, "add", "0x8002", 1)
-            change_partition(nodes, "add", "0x8001", 1)
-            harness.wait_until(lambda: child_has_carrier(nodes, 1), SECONDS, "the carrier to come")
-            harness.wait_until(lambda: nodes.ping(0, peer, "-6", count=1).code == 0, SECONDS, "a ping to come through")
-            harness.wait_until(lambda: nodes.ping(1, f"{nodes.link_local(0)}%ib0.8001", "-6", count=1).code == 0, SECONDS,
-                               "a ping back")
-
-
-class SteadyPings:
-    """A hundred a second, each with its answer in the output."""
-
-    def __init__(self, nodes, node, address):
-        self.program = nodes.start(["ping", "-n", "-i", "0.01", address], node)
-
-    def answers(self):
-        return self.program.text().count(" bytes from ")
-
-    def go_on(self, count):
-        least = self.answers() + count
-        harness.wait_until(lambda: self.answers() >= least, SECONDS, f"{count} more answers to pings")
-
-
-def administrator_load(nodes):
-    """Requests to the subnet administrator so far, and for how many things: paths and memberships."""
-    interfaces = [interface for one in nodes.report() for interface in one["driver"]["interfaces"]]
-    requests = sum(one["counters"]["path_queries"] + one["counters"]["join_requests"] for one in interfaces)
-    return requests, sum(len(one["paths"]) + len(one["groups"]) for one in interfaces)
+            partition_goes_and_comes(nodes, peer)
 
 
 def test_manager_changes(report, user):
@@ -462,7 +420,7 @@ def test_report(report, nodes):
         nodes.ping(0, nodes.ipv4(1)).require()
         shown = fabric.softib("ipoib", "show", "0", "--fabric", fabric.name).require(
             rf"^node0: own network, {MODE}, \d+ programs?, driver pid", rf"^  ib0 .*, {MODE}, MTU {MTU}, carrier$",
-            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +arp$", r"^    PATH TO ",
+            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +(arp|nd|packet)$", r"^    PATH TO ",
             r"^    GROUP .*\n(.*\n)*.* joined +0$",
             *([rf"^    {address} .* sends +established +{MTU}"] if MODE == "connected" else []))
         if "node1" in shown.text:
