@@ -108,7 +108,8 @@ TEST(HostNetwork, AnInterfaceThatWasSetDownHasItsAddressesAndRoutesAgain) {
   EXPECT_EQ(in_network([](Network& network) { return network.change({.up = false}); }),
             "10.1.0.1 ");
   EXPECT_EQ(in_network([](Network& network) {
-              return network.change({.up = false}) + network.change({.up = true});
+              const std::string down = network.change({.up = false});
+              return down + network.change({.up = true});
             }),
             "10.1.0.1 " + std::string(kAll));
 }
@@ -127,7 +128,8 @@ TEST(HostNetwork, AnMtuTooSmallForIpv6TakesItsAddressesOnlyWhileItIsSet) {
   EXPECT_EQ(in_network([](Network& network) { return network.change({.mtu = LinkMtu{1000}}); }),
             "10.1.0.1 10.2.0.0/16 ");
   const std::string again = in_network([](Network& network) {
-    return network.change({.mtu = LinkMtu{1000}}) + network.change({.mtu = LinkMtu{1500}});
+    const std::string small = network.change({.mtu = LinkMtu{1000}});
+    return small + network.change({.mtu = LinkMtu{1500}});
   });
   EXPECT_NE(again.find("link-local fd69::1 "), std::string::npos) << again;
 }
