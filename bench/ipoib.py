@@ -82,7 +82,7 @@ class Nodes:
     name = "softib"
 
     def __init__(self, mode):
-        self.env = {"SOFTIB_IPOIB_MODE": mode}
+        self.network = (f"--net={mode}",)
         self.fabric = Fabric(nodes=2, name=f"bench-{mode}")
         self.addresses = []
 
@@ -106,7 +106,7 @@ class Nodes:
         self.fabric.__exit__(None, None, None)
 
     def start(self, words, side):
-        return self.fabric.start(words, side, env=self.env, more=("--net",))
+        return self.fabric.start(words, side, more=self.network)
 
     def address(self, side):
         return self.addresses[side]

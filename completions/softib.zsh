@@ -45,7 +45,7 @@ _softib_arguments() {
         '--verify[check drivers  requests and answers wait at random, what is left is reported (`softib trace`); --verify=faults  each request also fails in every way, once]' \
         '--verify-seed[repeats the choices of --verify]:n:' \
         '--path[how bytes get into other processes; for tests and comparisons]:auto adopted process vm bounce:(auto adopted process_vm bounce)' \
-        '--net[in a network of the node  interfaces ib0, ib1 ... (IP over InfiniBand)]' \
+        '--net[in a network of the node  interfaces ib0, ib1 ... (IP over InfiniBand), in this mode]' \
         '--sockets[TCP connections over RDMA (SDP, or librdmacm'\''s rsockets)  to all nodes, or to these addresses]' \
         '--linger[how long a fabric that this starts outlives its last program]:seconds:' \
         '(-v --verbose)-v[say what is done; programs say what fails]' \
@@ -505,7 +505,7 @@ _softib_arguments() {
       ;;
     'ipoib')
       if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then
-        local -a actions=('show:the networks of nodes, and their drivers' 'attach:put the interfaces of a node into a network namespace; needs root' 'detach:take them out again; needs root')
+        local -a actions=('show:the interfaces of nodes, with their neighbours, paths and groups' 'attach:put the interfaces of a node into a network namespace; needs root' 'detach:take them out again; needs root')
         _describe command actions; return
       fi
       _arguments -S \
@@ -519,7 +519,9 @@ _softib_arguments() {
         '(-h --help)--help[Print this help message and exit]' \
         '(-f --fabric)-f[which fabric, if you have several]:name default:_softib_fabrics' \
         '(-f --fabric)--fabric[which fabric, if you have several]:name default:_softib_fabrics' \
-        '--json[for programs]' \
+        '(-a --all)-a[all nodes, and all rows of each table]' \
+        '(-a --all)--all[all nodes, and all rows of each table]' \
+        '--json[for programs (docs/status_json.md); all of it]' \
         '*: :_default'
       ;;
     'ipoib attach')
@@ -531,6 +533,7 @@ _softib_arguments() {
         '(-n --node)-n[the node  number or name]:n name:' \
         '(-n --node)--node[the node  number or name]:n name:' \
         '--netns[where  a name of `ip netns`, or a process; default  where softib runs]:name pid:' \
+        '--mode[of the interfaces; default  as the configuration file has it, else datagram]:datagram connected:(datagram connected)' \
         '*: :_default'
       ;;
     'ipoib detach')

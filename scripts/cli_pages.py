@@ -14,7 +14,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 SPDX = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only"
 VALUES = {"--path": ["auto", "adopted", "process_vm", "bounce"], "--verify": ["on", "faults"],
           "--link-layer": ["infiniband", "ethernet"], "--sm": ["softib", "direct", "none", "opensm"],
-          "--routing": ["automatic", "min-hop", "up/down", "fat-tree", "torus"], "--color": ["auto", "always", "never"]}
+          "--routing": ["automatic", "min-hop", "up/down", "fat-tree", "torus"], "--color": ["auto", "always", "never"],
+          "--net": ["datagram", "connected"], "--mode": ["datagram", "connected"]}
 
 
 class Option:

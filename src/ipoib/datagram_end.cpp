@@ -59,13 +59,18 @@ Status DatagramEnd::modify(std::uint32_t mask, const QpAttr& attr) {
   return done ? Status::Ok : done.error();
 }
 
-Status DatagramEnd::start(std::uint16_t pkey_index, Transmitter& transmitter) {
+Status DatagramEnd::stop(Transmitter& transmitter) {
+  if (queue_pair_->state() == QpState::Reset) return Status::Ok;
   QpAttr attr;
-  if (queue_pair_->state() != QpState::Reset) {
-    attr.state = QpState::Reset;
-    IB_CHECK(modify(qp_attr::kState, attr));
-    transmitter.abandon(queue_pair_->qpn());
-  }
+  attr.state = QpState::Reset;
+  IB_CHECK(modify(qp_attr::kState, attr));
+  transmitter.abandon(queue_pair_->qpn());
+  return Status::Ok;
+}
+
+Status DatagramEnd::start(std::uint16_t pkey_index, Transmitter& transmitter) {
+  IB_CHECK(stop(transmitter));
+  QpAttr attr;
   attr.state = QpState::Init;
   attr.pkey_index = pkey_index;
   attr.port = static_cast<std::uint8_t>(station_.port);
@@ -126,6 +131,7 @@ void DatagramEnd::tell(const Report& report) {
   error.detail = static_cast<std::uint32_t>(report.status);
   error.address = verbs::prefix_of(report.gid.bytes);
   error.wr_id = verbs::interface_of(report.gid.bytes);
+  error.key = static_cast<std::uint16_t>(station_.pkey);
   queue_pair_->tell(error);
 }
 

@@ -34,6 +34,8 @@ class DatagramEnd {
 
   // To Rts with all receives posted, from any state: requests under way end without completions.
   Status start(std::uint16_t pkey_index, Transmitter& transmitter);
+  // To Reset: it belongs to no partition and has no receives.
+  Status stop(Transmitter& transmitter);
   // That of the groups.
   Status set_qkey(Qkey qkey);
   Qkey qkey() const { return qkey_; }

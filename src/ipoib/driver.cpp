@@ -27,11 +27,10 @@ constexpr std::uint32_t kMostEvents = 32;
 
 }  // namespace
 
-DriverOptions IpoibDriver::options_of_environment() {
+DriverOptions IpoibDriver::options_of(const os::net::NodePlace& place) {
   DriverOptions options;
-  platform::ClientHost& host = os::client_host();
-  options.connected_mode = host.setting("SOFTIB_IPOIB_MODE") == "connected";
-  options.capture = host.setting("SOFTIB_IPOIB_CAPTURE");
+  options.connected_mode = place.connected_mode;
+  options.capture = os::client_host().setting("SOFTIB_IPOIB_CAPTURE");
   return options;
 }
 

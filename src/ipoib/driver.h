@@ -24,8 +24,8 @@ namespace ib::ipoib::driver {
 // classes: allow(members) it owns what the loop waits for
 class IpoibDriver final : public os::net::NodeDriver {
  public:
-  // Those of the environment: SOFTIB_IPOIB_MODE (datagram, connected), SOFTIB_IPOIB_CAPTURE.
-  static DriverOptions options_of_environment();
+  // The mode is that of the network, the capture that of the environment, SOFTIB_IPOIB_CAPTURE.
+  static DriverOptions options_of(const os::net::NodePlace& place);
 
   explicit IpoibDriver(DriverOptions options) : options_(std::move(options)) {}
   ~IpoibDriver() override;

@@ -166,6 +166,14 @@ void PortInterface::on_port(const PortReading& port) {
   }
   if (connections_ != nullptr) connections_->set_port(port.state, port.pkey_index);
   give_port();
+  if (!port.state.has_pkey && started_) stop_datagrams();
+}
+
+// The engine has ended memberships and connections; the queue pair would still be in the partition.
+void PortInterface::stop_datagrams() {
+  started_ = false;
+  broken_ = false;
+  if (datagrams_->stop(*transmitter_) != Status::Ok) log("datagrams: " + user::last_reason());
 }
 
 // The engine sends requests at once, so it gets the port when the services are there.
@@ -241,8 +249,8 @@ void PortInterface::on_datagram(const user::Completion& completion) {
       engine_->on_datagram(received->source, received->message, now_);
     }
   }
-  // One that is broken gets all its receives when it is started again.
-  if (!broken_) datagrams_->post_receive(completion.wr_id);
+  // One that is broken or stopped gets all its receives when it is started again.
+  if (started_ && !broken_) datagrams_->post_receive(completion.wr_id);
 }
 
 void PortInterface::on_connection_message(const user::Completion& completion) {

@@ -134,6 +134,7 @@ class PortInterface final : private Host, private SubnetClient::Sink, private Co
   Result<AcceptedConnection> on_connect_request(const IncomingConnection& request) override;
 
   void give_port();
+  void stop_datagrams();
   void show_link();
   void capture_sent(const AddressVector& to, Qpn qpn, Qkey qkey, const Outgoing& message);
   void capture_datagram(const DatagramEnd::Received& received, const user::Completion& completion);

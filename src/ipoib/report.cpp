@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <span>
+#include <unordered_map>
 
 namespace ib::ipoib::driver {
 
@@ -85,16 +86,28 @@ const char* name_of(ConnectionRow::State state) {
   return "";
 }
 
+bool has_record(const PathRow& path) {
+  return path.state == PathRow::State::Resolved || path.state == PathRow::State::Refreshing;
+}
+
 Json neighbours_json(const Snapshot& snapshot) {
+  std::unordered_map<Gid, const PathRow*> paths;
+  for (const PathRow& path : snapshot.paths) paths[path.gid] = &path;
   Json rows = Json::array();
   for (const NeighbourRow& row : snapshot.neighbours) {
-    Json json = {{"address", text_of(row.address)}, {"mac", text_of(row.mac)}};
+    Json json = {{"address", text_of(row.address)},
+                 {"qpn", fmt::format("{:#x}", static_cast<std::uint32_t>(row.address.qpn))},
+                 {"mode", row.address.takes_rc() ? "connected" : "datagram"},
+                 {"mac", text_of(row.mac)}};
     if (row.ipv4) json["ipv4"] = text_of(*row.ipv4);
     if (row.ipv6) json["ipv6"] = verbs::address_text(row.ipv6->bytes);
     json["source"] = name_of(row.source);
     json["unused_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(row.unused).count();
-    for (const PathRow& path : snapshot.paths) {
-      if (path.gid == row.address.gid) json["path"] = name_of(path.state);
+    if (const auto path = paths.find(row.address.gid); path != paths.end()) {
+      json["path"] = name_of(path->second->state);
+      if (has_record(*path->second)) {
+        json["lid"] = static_cast<std::uint16_t>(path->second->record.dlid);
+      }
     }
     rows.push_back(std::move(json));
   }
@@ -105,7 +118,7 @@ Json paths_json(const Snapshot& snapshot) {
   Json rows = Json::array();
   for (const PathRow& row : snapshot.paths) {
     Json json = {{"gid", text_of(row.gid)}, {"state", name_of(row.state)}};
-    if (row.state == PathRow::State::Resolved || row.state == PathRow::State::Refreshing) {
+    if (has_record(row)) {
       json["lid"] = static_cast<std::uint16_t>(row.record.dlid);
       json["sl"] = row.record.service_level;
       json["mtu"] = mtu_bytes(row.record.mtu);

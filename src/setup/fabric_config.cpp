@@ -59,19 +59,31 @@ void read_hca(const toml::table& from, std::string& reason, HcaConfig& hca) {
   }
 }
 
+// Returns nothing if the key is not there.
+std::optional<IpoibMode> read_ipoib_mode(TomlTable& table, const toml::table& from) {
+  std::string text;
+  table.text("ipoib_mode", text);
+  if (text.empty() && from.get("ipoib_mode") == nullptr) return std::nullopt;
+  const auto mode = ipoib_mode_of(text);
+  if (!mode) table.wrong(*from.get("ipoib_mode"), "ipoib_mode", "must be datagram or connected");
+  return mode;
+}
+
 void read_node(const toml::table& from, std::string& reason, NodeConfig& node) {
   node.place = toml_place(from.source());
   TomlTable table(from, "[[node]]", reason);
   table.text("name", node.name, true);
   std::vector<std::string> texts;
+  node.ipoib_mode = read_ipoib_mode(table, from);
   // Many a file that is meant to create nodes begins like this.
-  table.texts("addresses", texts, true,
+  table.texts("addresses", texts, !node.ipoib_mode,
               "is missing; [[node]] gives a node of --nodes its addresses");
   table.no_others();
+  if (from.get("addresses") != nullptr) node.addresses.emplace();
   for (const std::string& text : texts) {
     const auto ip = parse_address(text);
     if (ip) {
-      node.addresses.push_back(*ip);
+      node.addresses->push_back(*ip);
     } else {
       table.wrong(*from.get("addresses"), "addresses",
                   fmt::format("has \"{}\", which is no IPv4 or IPv6 address of a machine", text));
@@ -117,6 +129,14 @@ std::string no_such_node(const std::string& name, std::size_t count) {
 
 }  // namespace
 
+IpoibMode ipoib_mode_of_node(const FabricConfig& config, std::string_view node) {
+  IpoibMode mode = config.ipoib_mode;
+  for (const NodeConfig& one : config.nodes) {
+    if (one.name == node && one.ipoib_mode) mode = *one.ipoib_mode;
+  }
+  return mode;
+}
+
 Status apply_link_layers(const FabricConfig& config, fabric::Shape& shape, std::string& reason) {
   for (const HcaConfig& hca : config.hcas) {
     const std::string what = hca.place + "[[hca]]: ";
@@ -147,8 +167,9 @@ Status apply_addresses(const FabricConfig& config, fabric::Fabric& fabric, std::
       reason = what + no_such_node(wanted.name, fabric.nodes().size());
       return Status::NotFound;
     }
+    if (!wanted.addresses) continue;
     std::vector<fabric::Address> addresses;
-    for (const verbs::Gid& ip : wanted.addresses) {
+    for (const verbs::Gid& ip : *wanted.addresses) {
       addresses.push_back({ip, interface_of(ip, known), 0});
     }
     const Status set = fabric.set_addresses(*node, std::move(addresses));
@@ -230,6 +251,7 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
   bool ipoib = true;
   top.flag("ipoib", ipoib);
   if (!ipoib) config.children.clear();
+  config.ipoib_mode = read_ipoib_mode(top, parsed.table()).value_or(config.ipoib_mode);
   top.number("packet_life_time", config.packet_life_time, false, fabric::kMaxPacketLifeTime);
   top.text("drivers", config.drivers);
   if (!config.drivers.empty()) {

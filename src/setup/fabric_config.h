@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The configuration file of a fabric (`--config FILE`, TOML; docs/cli.md has an example): where the
-// driver store is, which children ports have, extra partitions, link layers, addresses and cables.
+// driver store is, which children ports have, extra partitions, link layers, addresses, modes of IP
+// over InfiniBand, and cables.
 #pragma once
 
 #include "base/result.h"
 #include "drivers/ib_bus/ib_bus.h"
 #include "fabric/model.h"
+#include "setup/ipoib_mode.h"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +35,12 @@ struct HcaConfig {
   std::string place;
 };
 
-// The addresses of a node, which its first Ethernet port has as GIDs.
+// The addresses of a node, which its first Ethernet port has as GIDs, and the mode of its
+// interfaces; each as far as the file has it.
 struct NodeConfig {
   std::string name;
-  std::vector<verbs::Gid> addresses;
+  std::optional<std::vector<verbs::Gid>> addresses;
+  std::optional<IpoibMode> ipoib_mode;
   std::string place;
 };
 
@@ -54,6 +59,7 @@ struct LinkConfig {
 struct FabricConfig {
   std::string drivers;  // folder of the driver store; empty: none
   std::uint8_t packet_life_time = fabric::kDefaultPacketLifeTime;
+  IpoibMode ipoib_mode = IpoibMode::Datagram;  // of nodes that have none of their own
   std::vector<drivers::PortChild> children{drivers::default_port_child()};
   std::vector<PartitionConfig> partitions;
   std::vector<HcaConfig> hcas;
@@ -66,6 +72,9 @@ Result<FabricConfig> parse_fabric_config(std::string_view text, const std::strin
                                          std::string& reason);
 // Passive level. NotFound: no such file.
 Result<FabricConfig> read_fabric_config(const std::string& path, std::string& reason);
+
+// The last [[node]] of that name wins.
+IpoibMode ipoib_mode_of_node(const FabricConfig& config, std::string_view node);
 
 // Gives the HCAs of `shape` the link layers of the file. NotFound: it names a node or an HCA that
 // the shape has not; `reason` has the place in the file.

@@ -51,7 +51,7 @@ TEST(FabricConfig, SaysWhatIsWrong) {
   EXPECT_EQ(complaint("ipoib = 1"), "1:9: top level: \"ipoib\" must be true or false");
   EXPECT_EQ(complaint("# a comment\n  driver = 'x'"),
             "2:3: top level: \"driver\" is not known; known are child, drivers, hca, ipoib, "
-            "link, node, packet_life_time, partition");
+            "ipoib_mode, link, node, packet_life_time, partition");
   EXPECT_EQ(complaint("[[child]]\nname = 'x'"), "1:1: [[child]]: \"device_id\" is missing");
   EXPECT_EQ(complaint("[[partition]]\nname = 'x'\npkey = 70000"),
             "3:8: [[partition]]: \"pkey\" must be a number from 0 to 65535");
@@ -114,6 +114,36 @@ addresses = ["192.0.2.1", "fd00::1", "127.0.0.9"]
   EXPECT_EQ(port.gids[1].interface, "");
   EXPECT_EQ(verbs::address_text(port.gids[2].gid), "fd00::1");
   EXPECT_EQ(port.gids[3].interface, "lo");
+}
+
+TEST(FabricConfig, TheModeOfIpIsThatOfTheNodeOrOfTheFabric) {
+  std::string reason;
+  const auto config = parse_fabric_config(R"(
+ipoib_mode = "connected"
+[[node]]
+name = "a"
+ipoib_mode = "datagram"
+[[node]]
+name = "b"
+addresses = ["192.0.2.1"]
+)",
+                                          "/etc", reason);
+  ASSERT_TRUE(config) << reason;
+  EXPECT_EQ(ipoib_mode_of_node(*config, "a"), IpoibMode::Datagram);
+  EXPECT_EQ(ipoib_mode_of_node(*config, "b"), IpoibMode::Connected);
+  EXPECT_EQ(ipoib_mode_of_node(*config, "c"), IpoibMode::Connected);
+  EXPECT_EQ(ipoib_mode_of_node({}, "a"), IpoibMode::Datagram);
+  // Its default addresses stay.
+  fabric::Shape shape;
+  shape.nodes = {"a", "b"};
+  auto fabric = fabric::Fabric::create(shape);
+  ASSERT_TRUE(fabric);
+  ASSERT_EQ(apply_addresses(*config, *fabric, reason), Status::Ok) << reason;
+  EXPECT_EQ(fabric->nodes()[0].address_source, fabric::AddressSource::Default);
+  EXPECT_EQ(complaint("ipoib_mode = 'cm'"),
+            "1:14: top level: \"ipoib_mode\" must be datagram or connected");
+  EXPECT_EQ(complaint("[[node]]\nname = 'a'\nipoib_mode = ''"),
+            "3:14: [[node]]: \"ipoib_mode\" must be datagram or connected");
 }
 
 TEST(FabricConfig, SaysWhatDoesNotFitTheFabric) {

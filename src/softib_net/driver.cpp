@@ -5,9 +5,9 @@
 
 namespace ib::softib_net {
 
-std::unique_ptr<os::net::NodeDriver> make_driver(const os::net::NodePlace&) {
+std::unique_ptr<os::net::NodeDriver> make_driver(const os::net::NodePlace& place) {
   using ipoib::driver::IpoibDriver;
-  return std::make_unique<IpoibDriver>(IpoibDriver::options_of_environment());
+  return std::make_unique<IpoibDriver>(IpoibDriver::options_of(place));
 }
 
 }  // namespace ib::softib_net

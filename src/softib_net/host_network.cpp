@@ -9,12 +9,14 @@
 #include "softib_net/node_messages.h"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace ib::softib_net {
@@ -54,8 +56,12 @@ IpPrefix link_local_address(std::uint64_t port_guid) {
 
 class HostNetwork::Interface final : public NodeInterface {
  public:
-  Interface(HostNetwork& network, Tap tap, int index)
-      : network_(network), tap_(std::move(tap)), index_(index) {}
+  Interface(HostNetwork& network, Tap tap, const InterfaceSpec& spec)
+      : network_(network),
+        tap_(std::move(tap)),
+        spec_(spec),
+        index_(os::net::index_of(tap_.name())),
+        can_have_ipv6_(spec.mtu.bytes >= os::net::kLeastIpv6Mtu.bytes) {}
 
   const Tap& tap() const override { return tap_; }
   int index() const override { return index_; }
@@ -69,17 +75,27 @@ class HostNetwork::Interface final : public NodeInterface {
     return network_.netlink_.change_link(index_, {.mtu = mtu});
   }
 
+  const InterfaceSpec& spec() const { return spec_; }
+  // Returns whether it can have IPv6 again.
+  bool on_change(bool can_have_ipv6) {
+    return !std::exchange(can_have_ipv6_, can_have_ipv6) && can_have_ipv6;
+  }
+
  private:
   HostNetwork& network_;
   Tap tap_;
+  InterfaceSpec spec_;
   int index_;
+  bool can_have_ipv6_;
   bool has_carrier_ = false;
 };
 
-HostNetwork::HostNetwork(NodeStart start, platform::NativeHandle channel, os::net::Netlink netlink)
+HostNetwork::HostNetwork(NodeStart start, platform::NativeHandle channel, os::net::Netlink netlink,
+                         os::net::LinkWatch links)
     : start_(std::move(start)),
       channel_(std::move(channel)),
       netlink_(std::move(netlink)),
+      links_(std::move(links)),
       lines_left_(kMostLogLines) {}
 
 HostNetwork::~HostNetwork() = default;
@@ -88,12 +104,14 @@ Result<std::unique_ptr<HostNetwork>> HostNetwork::create(NodeStart start,
                                                          platform::NativeHandle channel,
                                                          std::string& reason) {
   auto netlink = os::net::Netlink::open();
-  if (!netlink) {
+  auto links = os::net::LinkWatch::open();
+  if (!netlink || !links) {
     reason = "no socket for rtnetlink";
-    return netlink.error();
+    return netlink ? links.error() : netlink.error();
   }
-  std::unique_ptr<HostNetwork> self(
-      new HostNetwork(std::move(start), std::move(channel), *std::move(netlink)));
+  std::unique_ptr<HostNetwork> self(new HostNetwork(std::move(start), std::move(channel),
+                                                    *std::move(netlink), *std::move(links)));
+  IB_CHECK(self->join_events(reason));
   // Not in a namespace of others, whose loopback addresses are theirs.
   if (!self->start_.keeps_interfaces) return self;
   for (const PlanEntry& entry : self->start_.plan) {
@@ -105,6 +123,18 @@ Result<std::unique_ptr<HostNetwork>> HostNetwork::create(NodeStart start,
     }
   }
   return self;
+}
+
+Status HostNetwork::join_events(std::string& reason) {
+  events_ = os::own_descriptor(::epoll_create1(EPOLL_CLOEXEC));
+  for (const int descriptor : {channel_.get(), links_.descriptor()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0) continue;
+    reason = fmt::format("epoll: {}", std::strerror(errno));
+    return Status::IoError;
+  }
+  return Status::Ok;
 }
 
 Result<NodeInterface*> HostNetwork::add(const InterfaceSpec& spec, std::string& reason) {
@@ -120,11 +150,12 @@ Result<NodeInterface*> HostNetwork::add(const InterfaceSpec& spec, std::string& 
   }
   auto tap = Tap::create({.name = name, .persist = start_.keeps_interfaces}, reason);
   if (!tap) return tap.error();
-  auto interface = std::make_unique<Interface>(*this, *std::move(tap), os::net::index_of(name));
-  if (const Status status = configure(*interface, spec, reason); status != Status::Ok) {
+  auto interface = std::make_unique<Interface>(*this, *std::move(tap), spec);
+  if (const Status status = configure(*interface, reason); status != Status::Ok) {
     (void)interface->tap().discard();
     return status;
   }
+  follow_links();  // what was done here is none of its changes
   return interfaces_.emplace_back(std::move(interface)).get();
 }
 
@@ -133,29 +164,59 @@ void HostNetwork::remove(NodeInterface& interface) {
   std::erase_if(interfaces_, [&](const auto& one) { return one.get() == &interface; });
 }
 
-Status HostNetwork::configure(const Interface& interface, const InterfaceSpec& spec,
-                              std::string& reason) {
-  // By itself the kernel would make a link-local address of the MAC address.
-  const Status ipv6 = netlink_.change_link(interface.index(), {.keep_ipv6_unset = true});
-  if (ipv6 != Status::Ok) log(interface.name() + ": no IPv6: " + netlink_.text());
+Status HostNetwork::configure(const Interface& interface, std::string& reason) {
+  keep_ipv6_unset(interface);
+  const InterfaceSpec& spec = interface.spec();
   const Status changed =
       netlink_.change_link(interface.index(), {.up = true, .mtu = spec.mtu, .mac = spec.mac});
   if (changed != Status::Ok) return refuse(changed, interface.name(), reason);
+  return add_addresses(interface, Share::Everything, reason);
+}
+
+// By itself the kernel would make a link-local address of the MAC address.
+void HostNetwork::keep_ipv6_unset(const Interface& interface) {
+  const Status ipv6 = netlink_.change_link(interface.index(), {.keep_ipv6_unset = true});
+  if (ipv6 != Status::Ok) log(interface.name() + ": no IPv6: " + netlink_.text());
+}
+
+Status HostNetwork::add_addresses(const Interface& interface, Share share, std::string& reason) {
+  const InterfaceSpec& spec = interface.spec();
   if (spec.port_guid != 0)
     IB_CHECK(add_address(interface, link_local_address(spec.port_guid), reason));
   if (spec.pkey != 0) return Status::Ok;
   for (const PlanEntry& entry : start_.plan) {
     if (entry.port != spec.port) continue;
+    const IpPrefix prefix = prefix_of(entry);
     if (entry.kind == PlanKind::Address) {
-      IB_CHECK(add_address(interface, prefix_of(entry), reason));
+      if (share == Share::WhatWasTaken && prefix.is_ipv4()) continue;
+      IB_CHECK(add_address(interface, prefix, reason));
     } else if (entry.kind == PlanKind::OnLink) {
       const Status added =
-          netlink_.add_route(interface.index(), prefix_of(entry), os::net::RouteKind::OnLink);
-      const std::string what = "the route to " + text_of(prefix_of(entry));
-      if (added != Status::Ok) return refuse(added, what, reason);
+          netlink_.add_route(interface.index(), prefix, os::net::RouteKind::OnLink);
+      if (added != Status::Ok) return refuse(added, "the route to " + text_of(prefix), reason);
     }
   }
   return Status::Ok;
+}
+
+void HostNetwork::follow_links() {
+  const auto changes = links_.take();
+  const auto give_back = [this](const Interface& interface) {
+    keep_ipv6_unset(interface);
+    std::string reason;
+    if (add_addresses(interface, Share::WhatWasTaken, reason) != Status::Ok) log(reason);
+  };
+  // All may have been down and up.
+  if (!changes) {
+    for (const auto& interface : interfaces_) give_back(*interface);
+    return;
+  }
+  for (const os::net::LinkWatch::Change& change : *changes) {
+    for (const auto& interface : interfaces_) {
+      if (interface->index() != change.index) continue;
+      if (interface->on_change(change.can_have_ipv6())) give_back(*interface);
+    }
+  }
 }
 
 // A kernel without IPv6, or one where it is off, has a network without it.
@@ -182,6 +243,7 @@ void HostNetwork::report_ready() {
 }
 
 NodeEvent HostNetwork::take_event() {
+  follow_links();
   std::array<std::byte, 64> buffer{};
   os::ServerMessage message;
   switch (os::receive_message(channel_.get(), buffer, message)) {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // HostNetwork: the interfaces of a node in the network namespace of its process, with the addresses
 // and routes of the plan that came with the first program.
+//
+// When somebody sets an interface down, the kernel takes its routes and all IPv6 addresses. It
+// makes a link-local address again when the interface comes up, but none of a port's GUID; so this
+// is done here, as a network manager would.
 #pragma once
 
+#include "linux/net/link_watch.h"
 #include "linux/net/netlink.h"
 #include "linux/net/node_network.h"
 #include "softib_net/node_main.h"
@@ -31,7 +36,7 @@ class HostNetwork final : public os::net::NodeNetwork {
                                       std::string& reason) override;
   void remove(os::net::NodeInterface& interface) override;
   void report_ready() override;
-  int events() const override { return channel_.get(); }
+  int events() const override { return events_.get(); }
   os::net::NodeEvent take_event() override;
   void send_report(std::string_view json) override;
   void log(std::string_view line) override;
@@ -39,9 +44,19 @@ class HostNetwork final : public os::net::NodeNetwork {
  private:
   class Interface;
 
-  HostNetwork(NodeStart start, platform::NativeHandle channel, os::net::Netlink netlink);
-  Status configure(const Interface& interface, const os::net::InterfaceSpec& spec,
-                   std::string& reason);
+  // Addresses and routes that an interface gets.
+  enum class Share {
+    Everything,    // in the beginning
+    WhatWasTaken,  // by the kernel when it was set down; IPv4 addresses stay, or a user took them
+  };
+
+  HostNetwork(NodeStart start, platform::NativeHandle channel, os::net::Netlink netlink,
+              os::net::LinkWatch links);
+  Status join_events(std::string& reason);
+  Status configure(const Interface& interface, std::string& reason);
+  Status add_addresses(const Interface& interface, Share share, std::string& reason);
+  void keep_ipv6_unset(const Interface& interface);
+  void follow_links();
   Status add_address(const Interface& interface, const os::net::IpPrefix& address,
                      std::string& reason);
   Status refuse(Status status, const std::string& what, std::string& reason) const;
@@ -49,6 +64,8 @@ class HostNetwork final : public os::net::NodeNetwork {
   NodeStart start_;
   platform::NativeHandle channel_;
   os::net::Netlink netlink_;
+  os::net::LinkWatch links_;
+  platform::NativeHandle events_;  // epoll: the channel and the links
   std::vector<std::unique_ptr<Interface>> interfaces_;
   unsigned lines_left_;
 };

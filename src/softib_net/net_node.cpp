@@ -42,6 +42,7 @@ NetNode::NetNode(os::EventLoop& loop, Owner& owner, std::string name,
 void NetNode::join(NetClient& client, os::net::NodePlace place, std::vector<softib::PlanEntry> plan,
                    bool hold) {
   place_ = std::move(place);
+  place_.connected_mode = mode_ == softib::IpoibMode::Connected;
   plan_ = std::move(plan);
   waiting_.push_back({&client, hold});
   other_process_.reset();
@@ -76,9 +77,16 @@ bool NetNode::is_over() const {
   return process_ == nullptr && waiting_.empty() && holders_.empty() && other_process_ == nullptr;
 }
 
+bool NetNode::is_unused() {
+  if (!waiting_.empty() || !holders_.empty()) return false;
+  const bool has_driver = process_ != nullptr && !process_->is_stopping();
+  return !has_driver && !watch_a_process();
+}
+
 std::string NetNode::json() const {
   nlohmann::ordered_json json{{"node", name_},
                               {"attached", attached_},
+                              {"mode", softib::ipoib_mode_name(mode_)},
                               {"network_namespace", os::net::namespace_id(namespace_.get()).inode},
                               {"driver_pid", process_ != nullptr ? process_->pid() : 0},
                               {"ready", ready_},

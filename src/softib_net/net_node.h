@@ -36,6 +36,10 @@ class NetNode final : private NodeProcess::Owner {
   const std::string& name() const { return name_; }
   bool is_attached() const { return attached_; }
   bool has_driver() const { return process_ != nullptr; }
+  softib::IpoibMode mode() const { return mode_; }
+  // Whether the next program begins a network, and decides on its mode.
+  bool is_unused();
+  void set_mode(softib::IpoibMode mode) { mode_ = mode; }
 
   // The client gets its answer when the driver is ready. `hold`: the network stays until the client
   // leaves.
@@ -72,6 +76,7 @@ class NetNode final : private NodeProcess::Owner {
   Owner& owner_;
   const std::string name_;
   const bool attached_;
+  softib::IpoibMode mode_ = softib::IpoibMode::Datagram;
   platform::NativeHandle namespace_;
   os::net::NodePlace place_;
   std::vector<softib::PlanEntry> plan_;

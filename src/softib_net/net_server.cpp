@@ -30,6 +30,16 @@ platform::NativeHandle file_of(std::string_view text) {
   return file;
 }
 
+std::string other_mode(const NetNode& node, softib::IpoibMode wanted) {
+  return fmt::format(
+      "the network of {0} is there already, in {1} mode; the mode is that of the first program, "
+      "until the last has ended\n"
+      "  Join it with --net or --net={1}, or {2} before --net={3}.",
+      node.name(), softib::ipoib_mode_name(node.mode()),
+      node.is_attached() ? "`softib ipoib detach` the node" : "end its programs",
+      softib::ipoib_mode_name(wanted));
+}
+
 }  // namespace
 
 NetServer::NetServer(os::EventLoop& loop, platform::NativeHandle listener, Options options)
@@ -70,6 +80,10 @@ void NetServer::on_request(NetClient& client, softib::ParsedNetRequest request,
 void NetServer::join(NetClient& client, softib::ParsedNetRequest request) {
   NetNode* node = find(request.node);
   if (node == nullptr) node = &add(request.node, {});
+  if (node->is_unused()) node->set_mode(request.mode);
+  if (request.needs_mode && node->mode() != request.mode) {
+    return client.answer(Status::DeviceBusy, other_mode(*node, request.mode));
+  }
   node->join(client, place_of(request), std::move(request.plan), true);
 }
 
@@ -85,7 +99,9 @@ void NetServer::attach(NetClient& client, softib::ParsedNetRequest request,
                                            "run --net` use",
                                            request.node));
   }
-  add(request.node, std::move(to)).join(client, place_of(request), std::move(request.plan), false);
+  NetNode& node = add(request.node, std::move(to));
+  node.set_mode(request.mode);
+  node.join(client, place_of(request), std::move(request.plan), false);
 }
 
 void NetServer::report(NetClient& client, const std::string& name) {

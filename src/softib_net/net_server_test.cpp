@@ -33,6 +33,10 @@ using ::testing::HasSubstr;
 class OneInterface final : public os::net::NodeDriver {
  public:
   Status run(os::net::NodeNetwork& network, std::string& reason) override {
+    if (network.place().connected_mode != (network.place().node == "connected")) {
+      reason = "another mode";
+      return Status::InvalidParameter;
+    }
     if (network.place().node == "broken") {
       reason = "it is broken";
       return Status::IoError;
@@ -88,17 +92,28 @@ class Caller {
             std::move(message.handles)};
   }
   Answer say(NetCode code, const std::string& node, platform::NativeHandle file = {}) {
-    const softib::ParsedNetRequest request{
-        code,
-        node,
-        "/nowhere.sock",
-        {{verbs::ipv4_gid(0x0a010001), 24, PlanKind::Address, 0},
-         {verbs::ipv4_gid(0xc0000200), 24, PlanKind::OnLink, 0},
-         {verbs::ipv4_gid(0x7f976000), 19, PlanKind::Unreachable, 0}}};
-    return say(softib::write_net_request(request), std::move(file));
+    return say(request_of(code, node), std::move(file));
+  }
+  Answer join(const std::string& node, softib::IpoibMode mode, bool needs_mode) {
+    softib::ParsedNetRequest request = request_of(NetCode::Join, node);
+    request.mode = mode;
+    request.needs_mode = needs_mode;
+    return say(request);
   }
 
  private:
+  Answer say(const softib::ParsedNetRequest& request, platform::NativeHandle file = {}) {
+    return say(softib::write_net_request(request), std::move(file));
+  }
+  static softib::ParsedNetRequest request_of(NetCode code, const std::string& node) {
+    return {code,
+            node,
+            "/nowhere.sock",
+            {{verbs::ipv4_gid(0x0a010001), 24, PlanKind::Address, 0},
+             {verbs::ipv4_gid(0xc0000200), 24, PlanKind::OnLink, 0},
+             {verbs::ipv4_gid(0x7f976000), 19, PlanKind::Unreachable, 0}}};
+  }
+
   platform::NativeHandle socket_;
 };
 
@@ -242,6 +257,23 @@ TEST_F(NetServerTest, AKilledDriverLeavesNoCarrierAndTheNextProgramHasAnother) {
   ASSERT_EQ(two.status, Status::Ok) << two.text;
   EXPECT_EQ(os::net::namespace_id(one.files[1].get()), os::net::namespace_id(two.files[1].get()));
   EXPECT_EQ(inside(one, state_of_ib0), "carrier");
+}
+
+TEST_F(NetServerTest, TheModeIsThatOfTheFirstProgram) {
+  using softib::IpoibMode;
+  std::optional<Caller> first(std::in_place, path());
+  const Answer one = first->join("connected", IpoibMode::Connected, true);
+  ASSERT_EQ(one.status, Status::Ok) << one.text;
+  EXPECT_EQ(Caller(path()).join("connected", IpoibMode::Connected, true).status, Status::Ok);
+  EXPECT_EQ(Caller(path()).join("connected", IpoibMode::Datagram, false).status, Status::Ok);
+  const Answer other = Caller(path()).join("connected", IpoibMode::Datagram, true);
+  EXPECT_EQ(other.status, Status::DeviceBusy);
+  EXPECT_THAT(other.text, HasSubstr("is there already, in connected mode"));
+  EXPECT_THAT(other.text, HasSubstr("before --net=datagram"));
+  // Also for a driver that follows.
+  ::kill(driver_of("connected"), SIGKILL);
+  while (driver_of("connected") != 0) continue;
+  EXPECT_EQ(Caller(path()).join("connected", IpoibMode::Datagram, false).status, Status::Ok);
 }
 
 TEST_F(NetServerTest, ADriverThatEndsSaysWhy) {

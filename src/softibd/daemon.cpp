@@ -155,6 +155,10 @@ Result<os::NativeHandle> Daemon::make_status(const verbs::control::StatusIn* par
   }
   Json of_drivers = devices_->root().status(part);
   for (const auto& [key, value] : of_drivers.items()) status[key] = std::move(value);
+  for (Json& node : status["nodes"]) {
+    const auto mode = fabric_.ipoib_modes.find(node["name"].get<std::string>());
+    if (mode != fabric_.ipoib_modes.end()) node["ipoib_mode"] = ipoib_mode_name(mode->second);
+  }
   status["shape"]["names_digest"] = fabric_.names_digest;
   status["programs"] = programs_json(clients_, status["pid"], status["clients"]);
   return memory_.make_text(drivers::json_text(status), reason);

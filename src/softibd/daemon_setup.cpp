@@ -133,6 +133,9 @@ Status make_fabric(const DaemonOptions& options, FabricConfig& config, OwnFabric
     return made.error();
   }
   fabric.model.emplace(*std::move(made));
+  for (const fabric::Node& node : fabric.model->nodes()) {
+    fabric.ipoib_modes[node.name] = ipoib_mode_of_node(config, node.name);
+  }
   IB_CHECK(in_config(options, apply_addresses(config, *fabric.model, reason), reason));
   return in_config(options, apply_cables(config, *fabric.model, reason), reason);
 }

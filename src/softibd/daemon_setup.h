@@ -12,6 +12,7 @@
 #include "softibd/daemon_log.h"
 #include "softibd/daemon_options.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,8 @@ struct OwnFabric {
   std::optional<fabric::Fabric> model;
   std::string names_digest;  // of the nodes (setup/fabric_shape.h)
   std::string topology_digest;
-  std::string config_digest;  // of the configuration file (setup/file_digest.h)
+  std::string config_digest;                     // of the configuration file (setup/file_digest.h)
+  std::map<std::string, IpoibMode> ipoib_modes;  // by node
 };
 
 // Reads the configuration file, if there is one, and makes the fabric of it. Passive level.

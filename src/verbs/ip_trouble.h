@@ -2,7 +2,8 @@
 // The reasons for which an interface of IP over InfiniBand cannot reach a neighbour or a group. A
 // reason travels in the field `cause` of TraceErrorIn, above the refusals of posting
 // (post_refusal.h): no completion ever has one. `qp_index` is that of the interface's datagrams,
-// `address` and `wr_id` the two halves of the GID, 0: the interface itself; `detail` is a Status.
+// `address` and `wr_id` the two halves of the GID, 0: the interface itself; `detail` is a Status,
+// `key` the P_Key of the interface.
 #pragma once
 
 #include <cstdint>

@@ -76,6 +76,7 @@ Status may_remove_partition(Core& core, const fabric::Hca& hca, const fabric::Po
   }
   std::set<const Session*> users;
   core.qps.for_each([&](const Qp& qp) {
+    if (qp.file->session->wants_ca_events) return;
     const bool here = qp.file->hca == &hca && qp.attr.port == port.number && !qp.dying &&
                       qp.attr.pkey_index < port.pkeys.size() &&
                       port.pkeys[qp.attr.pkey_index] == pkey &&

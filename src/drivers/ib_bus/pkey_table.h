@@ -17,7 +17,9 @@ inline constexpr std::size_t kMaxPartitions = 16;  // per port
 // as a full or limited member, or has one of that name; LimitExceeded; InvalidParameter.
 Status add_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey,
                      std::string_view name, std::string& reason);
-// Whether nothing uses it: DeviceBusy names the programs whose queue pairs do. NotFound.
+// Whether no program uses it: DeviceBusy names those whose queue pairs do. Drivers of the node,
+// which follow its devices and tables, have no veto: that of IP over InfiniBand takes its queue
+// pairs out at the event. NotFound.
 Status may_remove_partition(Core& core, const fabric::Hca& hca, const fabric::Port& port,
                             std::uint16_t pkey, std::string& reason);
 void remove_partition(Core& core, const fabric::Hca& hca, fabric::Port& port, std::uint16_t pkey);

@@ -303,6 +303,24 @@ TEST(FabricTree, PartitionsAreEntriesEventsAndChildren) {
   EXPECT_EQ(t.a.call<control::PkeyOut>(Code::QueryPkey, control::TableIn{1, 2}).out.pkey, 0x8003);
 }
 
+// On hardware nobody has a veto. Here programs have, but a driver follows the table at the event.
+TEST(FabricTree, AQueuePairOfADriverDoesNotKeepItsPartition) {
+  Tree t;
+  Process driver(t, 14, "node0", true, control::attach_flag::kCaEvents);
+  ASSERT_EQ(t.partition(0x8001, false).status, Status::Ok);
+  EXPECT_EQ(t.event(driver).type, EventType::PkeyChange);
+  const auto qp = driver.qp(verbs::QpType::Ud, driver.pd(), driver.cq());
+  QpAttr attr;
+  attr.port = 1;
+  attr.pkey_index = 1;
+  namespace m = verbs::qp_attr;
+  driver.good(
+      driver.modify(qp.handle, verbs::QpState::Init, m::kPort | m::kPkeyIndex | m::kQkey, attr));
+  EXPECT_EQ(t.partition(0x8001, true).status, Status::Ok);
+  EXPECT_EQ(t.event(driver).type, EventType::PkeyChange);
+  EXPECT_EQ(t.partition(0x8001, false).status, Status::Ok);
+}
+
 // Each port has a table of its own: a queue pair keeps the partition of its port and no other.
 TEST(FabricTree, AQueuePairKeepsThePartitionOfItsOwnPort) {
   Tree t;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 namespace ib::drivers {
 namespace {
 
@@ -21,11 +23,13 @@ verbs::Gid gid_of(const TraceErrorIn& e) {
   return gid;
 }
 
-const char* why_of(IpTrouble trouble) {
+std::string why_of(IpTrouble trouble, std::uint32_t pkey) {
   switch (trouble) {
     case IpTrouble::PortDown: return "its port is not active: `softib status`, `softib port up`";
     case IpTrouble::PkeyMissing:
-      return "the port does not have the P_Key any more (`softib devices`, ports and partitions)";
+      return fmt::format(
+          "its port does not have P_Key {:#06x} any more (`softib partition add {:#06x}`)", pkey,
+          pkey);
     case IpTrouble::BroadcastGroupMissing:
       return "it cannot join the broadcast group of its partition; is there a subnet manager "
              "(`softib sm status`)?";
@@ -58,7 +62,7 @@ std::string explain_ip_trouble(const TraceErrorIn& e, const std::string& port) {
   text += verbs::is_zero(gid) ? std::string(" has no carrier")
                               : fmt::format(" cannot reach {}", verbs::address_text(gid));
   if (!port.empty()) text += fmt::format(" ({})", port);
-  text += fmt::format(": {}", why_of(static_cast<IpTrouble>(cause)));
+  text += fmt::format(": {}", why_of(static_cast<IpTrouble>(cause), e.key));
   const auto status = static_cast<std::uint32_t>(e.detail);
   if (status != 0) text += fmt::format(" ({})", status_text(static_cast<Status>(status)));
   return text;

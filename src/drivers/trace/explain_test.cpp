@@ -111,7 +111,13 @@ TEST(Explain, AnInterfaceOfIpNamesWhatItCannotReachAndWhy) {
             "fe80::253:4600:1:1 (node1, softib0, port 1): the subnet administrator has no path "
             "there (not found).");
   std::set<std::string> sentences;
-  in.address = in.wr_id = 0;
+  in.address = in.wr_id = in.detail = 0;
+  in.key = 0x8001;
+  in.cause = static_cast<Cause>(static_cast<std::uint32_t>(IpTrouble::PkeyMissing));
+  EXPECT_EQ(explain_error(in, kSelf, std::nullopt, place),
+            "ib_write_bw (pid 4711, node0, softib0, QP 0x20011): IP over InfiniBand has no carrier "
+            "(node1, softib0, port 1): its port does not have P_Key 0x8001 any more (`softib "
+            "partition add 0x8001`).");
   for (std::uint32_t i = 0; i < verbs::control::kIpTroubleCount; ++i) {
     in.cause = static_cast<Cause>(verbs::control::kFirstIpTrouble + i);
     const std::string said = explain_error(in, kSelf, std::nullopt);

@@ -138,7 +138,8 @@ bool show_own_interfaces() {
   // The kernel refuses a sysfs that may do more than the one which is there.
   struct statvfs old {};
   const bool read_only = ::statvfs("/sys", &old) == 0 && (old.f_flag & ST_RDONLY) != 0;
-  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | (read_only ? MS_RDONLY : 0ul);
+  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (read_only) flags |= MS_RDONLY;
   if (::mount("sysfs", kClass, "sysfs", flags, nullptr) != 0) return false;
   const std::string whole = kClass;
   if (::mount((whole + "/devices/virtual/net").c_str(), kDevices, nullptr, MS_BIND, nullptr) == 0) {

@@ -26,6 +26,7 @@ struct NodePlace {
   std::string runtime_dir;  // of the fabric
   std::string fabric;
   std::string node;
+  bool connected_mode = false;  // of its interfaces [RFC 4755]
 };
 
 struct InterfaceSpec {
@@ -40,7 +41,8 @@ struct InterfaceSpec {
 };
 
 // One interface, up (as `ip link set up`), in the beginning without carrier. It has its addresses
-// and routes already: those of the node for its port, none but the link-local one for a child.
+// and routes already: those of the node for its port, none but the link-local one for a child. What
+// the kernel takes when somebody sets it down, it gets back when it is up again.
 class NodeInterface {
  public:
   virtual ~NodeInterface() = default;

@@ -32,7 +32,9 @@ struct LinkMtu {
   std::uint32_t bytes = 0;
   friend bool operator==(LinkMtu, LinkMtu) = default;
 };
-inline constexpr LinkMtu kLeastMtu{68};    // IPv4 needs it [RFC 791 3.2]; IPv6 1,280
+inline constexpr LinkMtu kLeastMtu{68};  // IPv4 needs it [RFC 791 3.2]
+// With less the kernel takes IPv6 off an interface [RFC 8200 5].
+inline constexpr LinkMtu kLeastIpv6Mtu{1280};
 inline constexpr LinkMtu kMaxMtu{65'520};  // of IPoIB's connected mode [RFC 4755 5]
 
 class Tap {

@@ -32,6 +32,10 @@ bool is_sound(const PlanEntry& entry) {
   return false;
 }
 
+bool is_mode(IpoibMode mode) {
+  return mode == IpoibMode::Datagram || mode == IpoibMode::Connected;
+}
+
 bool is_code(NetCode code) {
   switch (code) {
     case NetCode::Join:
@@ -52,12 +56,14 @@ Result<ParsedNetRequest> parse_net_request(std::span<const std::byte> bytes) {
   ParsedNetRequest parsed;
   parsed.code = request.code;
   const std::size_t rest = bytes.size() - sizeof request;
-  if (!is_code(request.code) || !read_text(request.node, parsed.node) ||
-      !read_text(request.socket, parsed.socket) || request.entries > kMostPlanEntries ||
-      rest != request.entries * sizeof(PlanEntry)) {
+  if (!is_code(request.code) || !is_mode(request.mode) || request.needs_mode > 1 ||
+      !read_text(request.node, parsed.node) || !read_text(request.socket, parsed.socket) ||
+      request.entries > kMostPlanEntries || rest != request.entries * sizeof(PlanEntry)) {
     return Status::Malformed;
   }
   if (parsed.node.empty() && request.code != NetCode::Report) return Status::Malformed;
+  parsed.mode = request.mode;
+  parsed.needs_mode = request.needs_mode != 0;
   parsed.plan.resize(request.entries);
   if (rest != 0) std::memcpy(parsed.plan.data(), bytes.data() + sizeof request, rest);
   if (!std::all_of(parsed.plan.begin(), parsed.plan.end(), is_sound)) return Status::Malformed;
@@ -69,6 +75,8 @@ std::vector<std::byte> write_net_request(const ParsedNetRequest& request) {
   head.code = request.code;
   put_text(head.node, request.node);
   put_text(head.socket, request.socket);
+  head.mode = request.mode;
+  head.needs_mode = request.needs_mode ? 1 : 0;
   const std::size_t count = std::min(request.plan.size(), kMostPlanEntries);
   head.entries = static_cast<std::uint32_t>(count);
   std::vector<std::byte> bytes(sizeof head + count * sizeof(PlanEntry));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "setup/ipoib_mode.h"
 #include "setup/runtime_dir.h"
 #include "verbs/gid.h"
 
@@ -29,7 +30,8 @@ inline FabricFiles net_files(const std::string& runtime_dir, const std::string& 
 enum class NetCode : std::uint32_t {
   // NetRequest, with the addresses of the node; fds of the answer: its user namespace and its
   // network namespace. Makes the network if there is none. The text of an Ok answer is a warning.
-  // ! AccessDenied and so on: it cannot be made; the text says why
+  // ! DeviceBusy: it is there in another mode, and `needs_mode` is set; AccessDenied and so on: it
+  // cannot be made; the text says why
   Join = 1,
   // The same in the network namespace that comes as a fd; no fds in the answer. It stays until
   // Detach, or until the fabric goes down.
@@ -55,17 +57,19 @@ struct PlanEntry {
 };
 static_assert(sizeof(PlanEntry) == 20);
 
-inline constexpr std::uint32_t kNetVersion = 1;
+inline constexpr std::uint32_t kNetVersion = 2;
 inline constexpr std::size_t kMostPlanEntries = 160;
 
 struct NetRequest {
   std::uint32_t version = kNetVersion;
   NetCode code = NetCode::Join;
   std::array<char, 64> node{};
-  std::array<char, 108> socket{};  // of softibd
-  std::uint32_t entries = 0;       // that follow
+  std::array<char, 108> socket{};        // of softibd
+  std::uint32_t entries = 0;             // that follow
+  IpoibMode mode = IpoibMode::Datagram;  // of a network that is made
+  std::uint32_t needs_mode = 0;          // 1: one that is there has to have this mode, too
 };
-static_assert(sizeof(NetRequest) == 184);
+static_assert(sizeof(NetRequest) == 192);
 inline constexpr std::size_t kMostNetRequest =
     sizeof(NetRequest) + kMostPlanEntries * sizeof(PlanEntry);
 
@@ -83,6 +87,8 @@ struct ParsedNetRequest {
   std::string node;  // not empty, unless the code is Report
   std::string socket;
   std::vector<PlanEntry> plan;
+  IpoibMode mode = IpoibMode::Datagram;
+  bool needs_mode = false;
 };
 // ! Malformed, NotSupported (another version)
 Result<ParsedNetRequest> parse_net_request(std::span<const std::byte> bytes);

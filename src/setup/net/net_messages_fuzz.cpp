@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!request) return 0;
   const auto again = softib::parse_net_request(softib::write_net_request(*request));
   IB_ASSERT(again && (*again).node == (*request).node && (*again).socket == (*request).socket &&
-            (*again).plan.size() == (*request).plan.size());
+            (*again).plan.size() == (*request).plan.size() && (*again).mode == (*request).mode &&
+            (*again).needs_mode == (*request).needs_mode);
   return 0;
 }

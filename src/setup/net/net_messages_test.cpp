@@ -13,7 +13,9 @@ ParsedNetRequest request() {
           "node0",
           "/run/softib/default.sock",
           {{verbs::ipv4_gid(0x0a010001), 24, PlanKind::Address, 0},
-           {verbs::ipv4_gid(0x7f000000), 8, PlanKind::Unreachable, 0}}};
+           {verbs::ipv4_gid(0x7f000000), 8, PlanKind::Unreachable, 0}},
+          IpoibMode::Connected,
+          true};
 }
 
 TEST(NetMessages, ARequestComesAsItWasSent) {
@@ -24,6 +26,8 @@ TEST(NetMessages, ARequestComesAsItWasSent) {
   ASSERT_EQ((*read).plan.size(), 2u);
   EXPECT_EQ((*read).plan[0].ip, verbs::ipv4_gid(0x0a010001));
   EXPECT_EQ((*read).plan[1].kind, PlanKind::Unreachable);
+  EXPECT_EQ((*read).mode, IpoibMode::Connected);
+  EXPECT_TRUE((*read).needs_mode);
 }
 
 TEST(NetMessages, WhatIsTooShortOrTooLongIsRefused) {
@@ -42,6 +46,7 @@ TEST(NetMessages, NamesAndNumbersAreChecked) {
   };
   EXPECT_EQ(error_of([](auto& it) { it.node = "a\nb"; }), Status::Malformed);
   EXPECT_EQ(error_of([](auto& it) { it.node = ""; }), Status::Malformed);
+  EXPECT_EQ(error_of([](auto& it) { it.mode = IpoibMode{3}; }), Status::Malformed);
   EXPECT_EQ(error_of([](auto& it) { it.code = static_cast<NetCode>(99); }), Status::Malformed);
   EXPECT_EQ(error_of([](auto& it) { it.plan[0].bits = 33; }), Status::Malformed);
   EXPECT_EQ(error_of([](auto& it) { it.plan[0].ip = verbs::ipv4_gid(0); }), Status::Malformed);

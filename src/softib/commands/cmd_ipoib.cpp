@@ -7,6 +7,7 @@
 #include "softib/launch/net_plan.h"
 #include "softib/launch/node_network.h"
 #include "softib/pages/fabric_state.h"
+#include "softib/pages/ipoib_page.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,6 +23,8 @@ struct IpoibOptions {
   std::string fabric;
   std::string node;
   std::string network_namespace;
+  std::string mode;  // empty: that of the configuration file
+  bool all = false;
   bool json = false;
 };
 
@@ -64,9 +67,14 @@ void attach(const IpoibOptions& options) {
   const Json known = needs_all_nodes(state) ? ask_state(client) : ask_state_of_node(client, node);
   const NetPlace place = place_of(options);
   const std::string socket = fabric_files(place.runtime_dir, options.fabric).socket;
-  const NetReply reply =
-      request_network(place, find_installation(),
-                      {NetCode::Attach, node, socket, plan_network(known, node)}, std::move(where));
+  const auto mode = ipoib_mode_of(options.mode);
+  const ParsedNetRequest request{NetCode::Attach,
+                                 node,
+                                 socket,
+                                 plan_network(known, node),
+                                 mode ? *mode : configured_mode(known, node),
+                                 mode.has_value()};
+  const NetReply reply = request_network(place, find_installation(), request, std::move(where));
   if (!reply.text.empty()) complain("warning: " + reply.text);
   print(fmt::format("{} is attached to {}\n", node,
                     options.network_namespace.empty()
@@ -89,45 +97,47 @@ Json read_json(const NetReply& reply) {
   return json;
 }
 
-// With what the driver of each node says.
-Json read_networks(const NetPlace& place) {
-  const auto all = request_running_network(place, {NetCode::Report, {}, {}, {}});
-  if (!all) return Json::array();
-  Json networks = read_json(*all);
-  for (Json& network : networks) {
-    const std::string node = text_of(network, "node");
-    if (!network.value("ready", false)) continue;
-    try {
-      const auto one = request_running_network(place, {NetCode::Report, node, {}, {}});
-      if (one) network["driver"] = read_json(*one);
-    } catch (const CliError&) {
-      continue;  // it has ended meanwhile
-    }
+// Adds what the driver says.
+void ask_driver(const NetPlace& place, Json& network) {
+  if (!network.value("ready", false)) return;
+  try {
+    const auto one =
+        request_running_network(place, {NetCode::Report, text_of(network, "node"), {}, {}});
+    if (one) network["driver"] = read_json(*one);
+  } catch (const CliError& error) {
+    network["failure"] = error.what();
   }
-  return networks;
 }
 
-std::string as_text(const Json& networks, const std::string& log) {
-  if (networks.empty()) return "no node has a network; softib run --net -- CMD makes one\n";
-  std::string text;
+// Without what their drivers say.
+Json list_networks(const NetPlace& place) {
+  const auto all = request_running_network(place, {NetCode::Report, {}, {}, {}});
+  return all ? read_json(*all) : Json::array();
+}
+
+Json network_of_node(const Json& networks, const IpoibOptions& options) {
+  ControlClient client = connect_up(options.fabric);
+  const std::string node = ask_node(client, options.node, options.fabric);
   for (const Json& network : networks) {
-    const std::uint64_t programs = number_of(network, "programs");
-    text += fmt::format("{:<16} {}, {} program{}, driver: {}\n", text_of(network, "node"),
-                        network.value("attached", false) ? "attached" : "own network", programs,
-                        programs == 1 ? "" : "s",
-                        network.contains("failure") ? "lost: " + text_of(network, "failure")
-                        : network.value("ready", false)
-                            ? fmt::format("pid {}", number_of(network, "driver_pid"))
-                            : "not ready");
+    if (text_of(network, "node") == node) return Json::array({network});
   }
-  return text + "log: " + log + "\n";
+  throw CliError(Exit::NotFound,
+                 fmt::format("{} has no network; softib run --node {} --net -- CMD makes one", node,
+                             options.node));
 }
 
 void show(const IpoibOptions& options) {
   const NetPlace place = place_of(options);
-  const Json networks = read_networks(place);
-  print(options.json ? networks.dump(2) + "\n"
-                     : as_text(networks, net_files(place.runtime_dir, place.fabric).log));
+  Json networks = list_networks(place);
+  if (!options.node.empty()) networks = network_of_node(networks, options);
+  IpoibShown shown;
+  shown.networks = networks.size();
+  shown.all = options.all;
+  shown.log = net_files(place.runtime_dir, place.fabric).log;
+  if (!options.json && !options.all && networks.size() > kNetworksShown)
+    networks.erase(networks.begin() + kNetworksShown, networks.end());
+  for (Json& network : networks) ask_driver(place, network);
+  print(options.json ? networks.dump(2) + "\n" : ipoib_page(networks, shown));
 }
 
 }  // namespace
@@ -141,8 +151,12 @@ void add_ipoib(CLI::App& app, Context&) {
     add_fabric_option(action, options->fabric);
     return std::pair(action, options);
   };
-  auto [show_action, show_options] = add("show", "the networks of nodes, and their drivers");
-  show_action.flag("--json", show_options->json, "for programs");
+  auto [show_action, show_options] =
+      add("show", "the interfaces of nodes, with their neighbours, paths and groups");
+  show_action.option("node", show_options->node, "only this node: number or name")
+      .placeholder("[N|NAME]");
+  show_action.flag("-a,--all", show_options->all, "all nodes, and all rows of each table");
+  show_action.flag("--json", show_options->json, "for programs (docs/status_json.md); all of it");
   show_action.callback([options = show_options] { show(*options); });
 
   auto [attach_action, attach_options] =
@@ -152,6 +166,11 @@ void add_ipoib(CLI::App& app, Context&) {
       .option("--netns", attach_options->network_namespace,
               "where: a name of `ip netns`, or a process; default: where softib runs")
       .placeholder("NAME|PID");
+  attach_action
+      .option("--mode", attach_options->mode,
+              "of the interfaces; default: as the configuration file has it, else datagram")
+      .one_of({"datagram", "connected"})
+      .placeholder("datagram|connected");
   attach_action.callback([options = attach_options] { attach(*options); });
 
   auto [detach_action, detach_options] = add("detach", "take them out again; needs root");
@@ -162,6 +181,7 @@ void add_ipoib(CLI::App& app, Context&) {
       "stays so until detach, or until the fabric goes down.\n"
       "\nExamples:\n"
       "  softib ipoib show\n"
+      "  softib ipoib show node1 --all\n"
       "  softib ipoib attach --node 1 --netns blue\n"
       "  softib ipoib detach --node 1");
 }

@@ -25,6 +25,8 @@ namespace {
 // default linger is the time to start the next program. `softib explain` also reads the log of a
 // dead one.
 constexpr unsigned kLingerSeconds = 3;
+// --net without a mode.
+constexpr const char* kConfigured = "configured";
 
 struct RunOptions {
   std::string fabric;
@@ -33,7 +35,7 @@ struct RunOptions {
   std::string path;
   std::string sockets;
   unsigned linger = kLingerSeconds;
-  bool net = false;
+  std::string net;  // empty: not wanted; kConfigured, or a mode
   bool verbose = false;
   std::vector<std::string> words;
 };
@@ -102,9 +104,16 @@ std::string choose_node(ControlClient& client, const RunOptions& options, const 
 // Returns the connection that holds the network of the node.
 Fd enter_node_network(ControlClient& client, const Json& state, const NetPlace& place,
                       const Installation& installation, const std::string& node,
-                      const std::string& socket) {
+                      const RunOptions& options) {
   const Json known = needs_all_nodes(state) ? ask_state(client) : ask_state_of_node(client, node);
-  const ParsedNetRequest request{NetCode::Join, node, socket, plan_network(known, node)};
+  const std::string socket = fabric_files(place.runtime_dir, place.fabric).socket;
+  const auto mode = ipoib_mode_of(options.net);
+  const ParsedNetRequest request{NetCode::Join,
+                                 node,
+                                 socket,
+                                 plan_network(known, node),
+                                 mode ? *mode : configured_mode(known, node),
+                                 mode.has_value()};
   NetReply reply = request_network(place, installation, request);
   if (!reply.text.empty()) complain("warning: " + reply.text);
   enter_network(reply);
@@ -141,9 +150,9 @@ void run_program(const RunOptions& options) {
   const std::string node = choose_node(fabric.client, options, wanted, state);
 
   Fd network;
-  if (options.net) {
+  if (!options.net.empty()) {
     network = enter_node_network(fabric.client, state, {plan.runtime_dir, plan.fabric},
-                                 installation, node, files.socket);
+                                 installation, node, options);
   }
   if (const std::string flaw = tell_addresses(fabric.client, node); !flaw.empty()) {
     complain("warning: " + flaw);
@@ -192,8 +201,11 @@ void add_run(CLI::App& app, Context& context) {
               "how bytes get into other processes; for tests and comparisons")
       .one_of({"auto", "adopted", "process_vm", "bounce"})
       .placeholder("auto|adopted|process_vm|bounce");
-  command.flag("--net", options->net,
-               "in a network of the node: interfaces ib0, ib1 ... (IP over InfiniBand)");
+  command
+      .flag("--net{configured}", options->net,
+            "in a network of the node: interfaces ib0, ib1 ... (IP over InfiniBand), in this mode")
+      .one_of({kConfigured, "datagram", "connected"})
+      .placeholder("[=datagram|connected]");
   command
       .flag("--sockets{fabric}", options->sockets,
             "TCP connections over RDMA (SDP, or librdmacm's rsockets): to all nodes, or to these "
@@ -214,7 +226,8 @@ void add_run(CLI::App& app, Context& context) {
       "\n--node auto places the ranks that mpirun, mpiexec or srun starts, in blocks: of\n"
       "four ranks on two nodes the first two are on node 0.\n"
       "\n--net gives CMD the network interfaces of its node and no others. Programs of a\n"
-      "node share them; they go with the last one. Root is not needed.\n"
+      "node share them; they go with the last one. Root is not needed. The mode is that\n"
+      "of the first program, by default that of the configuration file, else datagram.\n"
       "\nExamples:\n"
       "  softib run -- ibv_devinfo -v\n"
       "  softib run --nodes 2 --node 0 -- ib_send_bw &\n"
@@ -223,6 +236,7 @@ void add_run(CLI::App& app, Context& context) {
       "  mpirun -n 4 softib run --nodes 2 --node auto -- ./program\n"
       "  softib run --nodes 2 --node 1 --sockets -- curl http://node0:8000/\n"
       "  softib run --nodes 2 --node 1 --net -- ping node0\n"
+      "  softib run --node 1 --net=connected -- iperf3 -c node0\n"
       "\nExit code: that of CMD; 126 if it cannot be run, 127 if it is not found; else\n"
       "see `softib --help`.");
   command.callback([command, options, &context] {

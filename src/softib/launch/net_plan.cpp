@@ -155,4 +155,10 @@ std::vector<PlanEntry> plan_network(const Json& state, const std::string& name) 
   return plan.take();
 }
 
+IpoibMode configured_mode(const Json& state, const std::string& node) {
+  const auto mode = ipoib_mode_of(text_of(find_node_state(state, node), "ipoib_mode"));
+  if (!mode) lacks("the mode of IP over InfiniBand");
+  return *mode;
+}
+
 }  // namespace ib::softib

@@ -8,6 +8,7 @@
 // port. Configured addresses are taken as they are, in networks of /24 and /64.
 #pragma once
 
+#include "setup/ipoib_mode.h"
 #include "setup/net/net_messages.h"
 #include "softib/pages/fabric_state.h"
 
@@ -22,5 +23,8 @@ bool needs_all_nodes(const Json& state);
 // Throws CliError(NotFound) if the node has no InfiniBand port, CliError(Daemon) if the state lacks
 // what it needs.
 std::vector<PlanEntry> plan_network(const Json& state, const std::string& node);
+
+// That of the configuration file of the fabric. CliError(Daemon), as above.
+IpoibMode configured_mode(const Json& state, const std::string& node);
 
 }  // namespace ib::softib

@@ -50,8 +50,16 @@ std::vector<std::string> in_words(const std::vector<PlanEntry>& plan, std::uint3
   return words;
 }
 
+TEST(NetPlan, TheModeIsThatOfTheConfigurationFile) {
+  Json node = node_of("a", "127.151.96.1");
+  EXPECT_THROW((void)configured_mode(state_of(Json::array({node})), "a"), CliError);
+  node["ipoib_mode"] = "connected";
+  EXPECT_EQ(configured_mode(state_of(Json::array({node})), "a"), IpoibMode::Connected);
+}
+
 TEST(NetPlan, TheDefaultAddressIsOutsideOfTheLoopbackNetwork) {
-  const auto plan = plan_network(state_of(Json::array({node_of("node1", "127.151.96.2")})), "node1");
+  const auto plan =
+      plan_network(state_of(Json::array({node_of("node1", "127.151.96.2")})), "node1");
   EXPECT_THAT(in_words(plan, 0),
               ElementsAre("unreachable 127.151.96.0/19", "address 10.151.96.2/24",
                           "address fd69:6200:a97:6000::2/64"));
@@ -72,7 +80,8 @@ TEST(NetPlan, ConfiguredAddressesAreTakenAndHaveRoutesToThoseOfOthers) {
 }
 
 TEST(NetPlan, ConfiguredLoopbackAddressesAreNoneOfAnInterface) {
-  const auto plan = plan_network(state_of(Json::array({configured("a", "127.151.96.1", {"127.77.0.1"})})), "a");
+  const auto plan =
+      plan_network(state_of(Json::array({configured("a", "127.151.96.1", {"127.77.0.1"})})), "a");
   EXPECT_THAT(in_words(plan, 0), Contains("address 10.151.96.1/24"));
   EXPECT_THAT(in_words(plan, 0), Not(Contains("address 127.77.0.1/24")));
 }

@@ -12,16 +12,14 @@ import signal
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "management"))
+SYSTEM = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(SYSTEM), str(SYSTEM / "management")]
 import harness
-from harness import Failed, Skipped
-from subnet_test import Manager
+from harness import Failed
+from manager_test import wait_for_master
+from subnet_test import Manager, subnet
+from support.ipoib import ENV, MODE, MTU, MTUS, SECONDS, Nodes
 
-MODE = "connected" if "connected" in sys.argv[1:] else "datagram"
-MTU = {"datagram": 2044, "connected": 65520}[MODE]
-ENV = {"SOFTIB_IPOIB_MODE": MODE}
-SECONDS = 60
 GROUP = "239.7.7.7"
 
 MULTICAST_READER = """
@@ -47,57 +45,7 @@ for n in range(100):
     s.sendto(sys.argv[3].encode(), (sys.argv[1], 7777))
     time.sleep(0.02)  # tidy: allow(sleep) the pause between two packets
 """
-NET = ("--net",)
-
-
-class Nodes:
-    """A fabric whose nodes each have a program that holds their network."""
-
-    def __init__(self, fabric):
-        self.fabric = fabric
-        self.holders = []
-
-    def hold(self, *nodes):
-        for node in nodes:
-            holder = self.start(["sh", "-c", "echo up; exec sleep 600"], node)
-            self.holders.append(holder)
-            holder.wait_for_text("up", SECONDS)
-        return self
-
-    def start(self, words, node, **settings):
-        return self.fabric.start(words, node, env=ENV, more=NET, **settings)
-
-    def run(self, words, node, seconds=SECONDS):
-        return self.fabric.end(self.start(words, node), seconds)
-
-    def output(self, words, node):
-        return self.run(words, node).require().text
-
-    def ipv4(self, node, interface="ib0"):
-        shown = json.loads(self.output(["ip", "-j", "addr", "show", interface], node))
-        return next(one["local"] for one in shown[0]["addr_info"] if one["family"] == "inet")
-
-    def link_local(self, node):
-        shown = json.loads(self.output(["ip", "-j", "addr", "show", "ib0"], node))
-        return next(one["local"] for one in shown[0]["addr_info"] if one["scope"] == "link")
-
-    def link(self, node):
-        return json.loads(self.output(["ip", "-j", "link", "show", "ib0"], node))[0]
-
-    def report(self):
-        return json.loads(self.fabric.softib("ipoib", "show", "--json", "--fabric", self.fabric.name).require().text)
-
-    def ping(self, node, address, *options, count=3):
-        return self.run(["ping", "-c", count, "-W", 5, "-i", 0.2, *options, address], node)
-
-    def serve(self, words, node, port):
-        """A server that listens at a TCP port."""
-        server = self.start(words, node)
-        harness.wait_until(lambda: f":{port} " in self.run(["ss", "-Hltn"], node).text or not server.running(), SECONDS,
-                           f"{server.describe()} to listen; it says:\n{harness.tail(server.text())}")
-        if not server.running():
-            raise Failed(f"{server.describe()} ended:\n{harness.tail(server.text())}")
-        return server
+BUSY = 10
 
 
 def test_interface(report, nodes):
@@ -108,6 +56,38 @@ def test_interface(report, nodes):
         link = nodes.link(0)
         if link["mtu"] != MTU or "LOWER_UP" not in link["flags"]:
             raise Failed(f"ib0: {link}")
+
+
+def test_mode(report, nodes):
+    if report.wanted("another mode is refused"):
+        with report.case(f"another mode is refused while the network is there ({MODE})"):
+            other = next(mode for mode in MTUS if mode != MODE)
+            refused = nodes.fabric.run(["true"], 0, more=[f"--net={other}"])
+            refused.require(f"node0 is there already, in {MODE} mode", f"before --net={other}", code=BUSY)
+            nodes.fabric.run(["true"], 0, more=["--net"]).require()
+
+
+def test_configured_modes(report, user):
+    name = "modes of the configuration file"
+    if not report.wanted(name):
+        return
+    with report.case(name), harness.Fabric(user=user, config="""
+ipoib_mode = "connected"
+[[node]]
+name = "node1"
+ipoib_mode = "datagram"
+""") as fabric:
+        nodes = Nodes(fabric)
+        holders = [nodes.start(["sh", "-c", "echo up; exec sleep 600"], node, more=["--net"]) for node in (0, 1)]
+        for node, mode in enumerate(("connected", "datagram")):
+            holders[node].wait_for_text("up", SECONDS)
+            shown = json.loads(fabric.run(["ip", "-j", "link", "show", "ib0"], node, more=["--net"]).require().text)[0]
+            if shown["mtu"] != MTUS[mode]:
+                raise Failed(f"node {node}: {shown}")
+        # Longer than the MTU of one of them: packets that may be cut are cut for it.
+        address = next(one["local"] for one in json.loads(fabric.run(
+            ["ip", "-j", "-4", "addr", "show", "ib0"], 1, more=["--net"]).require().text)[0]["addr_info"])
+        fabric.run(["ping", "-M", "dont", "-c", 3, "-W", 5, "-s", 20000, address], 0, more=["--net"]).require(" 0% packet loss")
 
 
 def test_ping(report, nodes):
@@ -258,16 +238,96 @@ def test_sleep(report, nodes):
         reaches_again(nodes)
 
 
+def change_partition(nodes, what, pkey, node):
+    nodes.fabric.softib("partition", what, pkey, "--node", node, "--fabric", nodes.fabric.name).require()
+
+
+def child_has_carrier(nodes, node):
+    return "LOWER_UP" in nodes.run(["ip", "-br", "link", "show", "ib0.8001"], node).text
+
+
 def test_partition(report, nodes):
-    if not report.wanted("a P_Key has an interface"):
+    wanted = report.wanted("a P_Key has an interface"), report.wanted("a P_Key goes and comes back")
+    if not any(wanted):
         return
-    with report.case(f"a P_Key has an interface of its own ({MODE})"):
-        for node in ("0", "1"):
-            nodes.fabric.softib("partition", "add", "0x8001", "--node", node, "--fabric", nodes.fabric.name).require()
-        for node in (0, 1):
-            harness.wait_until(lambda: "LOWER_UP" in nodes.run(["ip", "-br", "link", "show", "ib0.8001"], node).text,
-                               SECONDS, "ib0.8001")
-        nodes.ping(0, f"{nodes.link_local(1)}%ib0.8001", "-6").require(" 0% packet loss")
+    for node in (0, 1):
+        change_partition(nodes, "add", "0x8001", node)
+    for node in (0, 1):
+        harness.wait_until(lambda: child_has_carrier(nodes, node), SECONDS, "ib0.8001")
+    peer = f"{nodes.link_local(1)}%ib0.8001"
+    if wanted[0]:
+        with report.case(f"a P_Key has an interface of its own ({MODE})"):
+            nodes.ping(0, peer, "-6").require(" 0% packet loss")
+    if wanted[1]:
+        with report.case(f"a P_Key goes and comes back, its interface loses the carrier and gets it ({MODE})"):
+            nodes.ping(0, peer, "-6").require(" 0% packet loss")
+            change_partition(nodes, "remove", "0x8001", 1)
+            harness.wait_until(lambda: not child_has_carrier(nodes, 1), SECONDS, "the carrier to go")
+            if nodes.ping(0, peer, "-6", count=1).code == 0:
+                raise Failed("a ping came through without the P_Key")
+            nodes.ping(0, nodes.ipv4(1)).require(" 0% packet loss")
+            nodes.fabric.softib("trace", "--fabric", nodes.fabric.name).require(
+                r"node1, softib0.*IP over InfiniBand has no carrier: its port does not have P_Key 0x8001 any more")
+            # Another one has its index when it comes back.
+            change_partition(nodes, "add", "0x8002", 1)
+            change_partition(nodes, "add", "0x8001", 1)
+            harness.wait_until(lambda: child_has_carrier(nodes, 1), SECONDS, "the carrier to come")
+            harness.wait_until(lambda: nodes.ping(0, peer, "-6", count=1).code == 0, SECONDS, "a ping to come through")
+            harness.wait_until(lambda: nodes.ping(1, f"{nodes.link_local(0)}%ib0.8001", "-6", count=1).code == 0, SECONDS,
+                               "a ping back")
+
+
+class SteadyPings:
+    """A hundred a second, each with its answer in the output."""
+
+    def __init__(self, nodes, node, address):
+        self.program = nodes.start(["ping", "-n", "-i", "0.01", address], node)
+
+    def answers(self):
+        return self.program.text().count(" bytes from ")
+
+    def go_on(self, count):
+        least = self.answers() + count
+        harness.wait_until(lambda: self.answers() >= least, SECONDS, f"{count} more answers to pings")
+
+
+def administrator_load(nodes):
+    """Requests to the subnet administrator so far, and for how many things: paths and memberships."""
+    interfaces = [interface for one in nodes.report() for interface in one["driver"]["interfaces"]]
+    requests = sum(one["counters"]["path_queries"] + one["counters"]["join_requests"] for one in interfaces)
+    return requests, sum(len(one["paths"]) + len(one["groups"]) for one in interfaces)
+
+
+def test_manager_changes(report, user):
+    name = "the subnet manager gives way to OpenSM and comes back"
+    if not report.wanted(name):
+        return
+    with report.case(f"{name}: packets go on, requests stay few ({MODE})") as remarks, subnet(user, "star:4") as fabric:
+        harness.need_program("opensm")
+        wait_for_master(fabric)
+        nodes = Nodes(fabric).hold(0, 1)
+        reaches_again(nodes)
+        pings = SteadyPings(nodes, 0, nodes.ipv4(1))
+        pings.go_on(100)
+        before, _ = administrator_load(nodes)
+        manager = Manager(fabric, 2)
+        manager.wait_until_up()
+        pings.go_on(500)  # longer than the members take to join again
+        # A send-only join of a group without a member, to which the kernel sends, is an error for it.
+        manager.end("ERR 1B10")
+        wait_for_master(fabric)
+        pings.go_on(500)
+        reaches_again(nodes)
+        after, things = administrator_load(nodes)
+        pings.program.kill()
+        # Two changes of the manager; each is two events at most, a changed manager and one that wants all to register.
+        # An event makes one request for each thing, and one more if another was under way.
+        most = things * 2 * 2 * 2
+        remarks.append(f"{after - before} requests, {most} at most, for {pings.answers()} answers")
+        if after - before > most:
+            raise Failed(f"{after - before} requests for {things} paths and memberships; at most {most}")
+        if pings.answers() < 2 * most:
+            raise Failed(f"{pings.answers()} answers do not tell a request for each packet from {most}")
 
 
 def test_tcp_waits(report, nodes):
@@ -299,7 +359,7 @@ def test_tcp_waits(report, nodes):
             nodes.fabric.end(program, SECONDS).require()
 
 
-def test_manager_changes(report, nodes):
+def test_other_lids(report, nodes):
     """OpenSM takes the subnet over and gives all ports other LIDs; softib's manager takes it back."""
     name = "another subnet manager, other LIDs"
     if not harness.TREE or not report.wanted(name):
@@ -398,18 +458,26 @@ def test_report(report, nodes):
         for wanted in ('"name": "ib0"', f'"mode": "{MODE}"', '"neighbours"', '"groups"', '"paths"'):
             if wanted not in text:
                 raise Failed(f"no {wanted} in {text}")
+    with report.case(f"softib ipoib show ({MODE})"):
+        fabric = nodes.fabric
+        address = re.escape(nodes.ipv4(1))
+        nodes.ping(0, nodes.ipv4(1)).require()
+        shown = fabric.softib("ipoib", "show", "0", "--fabric", fabric.name).require(
+            rf"^node0: own network, {MODE}, \d+ programs?, driver pid", rf"^  ib0 .*, {MODE}, MTU {MTU}, carrier$",
+            rf"^    {address} +0x[0-9a-f]+ +\d+ +{MODE} .* resolved +arp$", r"^    PATH TO ",
+            r"^    GROUP .*\n(.*\n)*.* joined +0$",
+            *([rf"^    {address} .* sends +established +{MTU}"] if MODE == "connected" else []))
+        if "node1" in shown.text:
+            raise Failed(f"another node, too:\n{shown.text}")
+        fabric.softib("ipoib", "show", "7", "--fabric", fabric.name).require(code=3)
 
 
 def test(report, user):
     with harness.Fabric(user=user) as fabric:
         nodes = Nodes(fabric)
-        try:
-            nodes.hold(0, 1)
-        except Failed as failure:
-            if "no network" in str(failure) or "not permitted" in str(failure):
-                raise Skipped(f"no network of nodes here: {failure}") from failure
-            raise
+        nodes.hold(0, 1)
         test_interface(report, nodes)
+        test_mode(report, nodes)
         test_ping(report, nodes)
         test_iperf(report, nodes)
         test_transfers(report, nodes, user)
@@ -423,8 +491,10 @@ def test(report, user):
         test_hca_returns(report, nodes)
         test_partition(report, nodes)
         test_tcp_waits(report, nodes)
-        test_manager_changes(report, nodes)
+        test_other_lids(report, nodes)
         test_softibd_dies(report, nodes)
+    test_configured_modes(report, user)
+    test_manager_changes(report, user)
     folder = user.make_dir("softib-ipoib-")
     ENV["SOFTIB_IPOIB_CAPTURE"] = str(folder / "capture")
     with harness.Fabric(user=user) as fabric:

@@ -219,7 +219,7 @@ def test_deaths(report, fabric):
             wait_until(lambda: "NO-CARRIER" in subprocess.run(
                 ["nsenter", "-t", str(program.pid), "-n", "ip", "-o", "link", "show", "ib0"], capture_output=True,
                 text=True, timeout=20, check=True).stdout, 20, "ib0 without carrier")
-        fabric.softib("ipoib", "show", "--fabric", fabric.name).require(r"node0 .* lost: .*killed by signal 9")
+        fabric.softib("ipoib", "show", "--fabric", fabric.name).require(r"node0: .* no driver\n +trouble: .*killed by signal 9")
         fabric.run(["ip", "-o", "link", "show", "ib0"], more=NET).require(r"LOWER_UP")
         log = (fabric.runtime / "net" / f"{fabric.name}.log").read_text()
         if "node0: the network has lost its driver: its driver was killed by signal 9" not in log:

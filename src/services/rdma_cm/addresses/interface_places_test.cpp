@@ -2,6 +2,7 @@
 #include "services/rdma_cm/addresses/interface_places.h"
 
 #include "services/rdma_cm/test/programs_test.h"
+#include "services/rdma_cm/words/words.h"
 
 #include <gtest/gtest.h>
 
