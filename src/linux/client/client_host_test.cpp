@@ -4,6 +4,7 @@
 #include "base/sanitizer.h"
 #include "linux/client/client_channel.h"
 #include "linux/process/client_handle.h"
+#include "linux/process/client_wait.h"
 #include "verbs/control.h"
 
 #include <fcntl.h>
@@ -456,7 +457,16 @@ TEST(Futex, WakesASleeperAndKeepsTime) {
   ::munmap(page, 4096);
 }
 
-TEST(Pipe, TakesAllOrNothing) {
+// With the means of the newest kernels, or without.
+class Pipe : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { allow_writes_without_signal(GetParam()); }
+  void TearDown() override { allow_writes_without_signal(true); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Pipe, testing::Bool());
+
+TEST_P(Pipe, TakesAllOrNothing) {
   auto& host = client_host();
   NativeHandle reader;
   NativeHandle writer;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <climits>
@@ -27,7 +28,31 @@ timespec to_timespec(Duration d) {
   return t;
 }
 
+// Kernels before Linux 6.18 lack RWF_NOSIGNAL, and a sandbox may forbid the call. Relaxed: a thread
+// that still finds true is refused once more.
+constinit std::atomic<bool> can_write_without_signal{true};
+
+// One system call instead of the three of a SigpipeGuard. -1, as a write() has it.
+long write_without_signal(int fd, std::span<const std::byte> bytes) {
+  constexpr long kNoSignal = 0x100;  // RWF_NOSIGNAL
+  constexpr long kNoOffset = -1;
+  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  const long done = ::syscall(SYS_pwritev2, long{fd}, &part, 1L, kNoOffset, kNoOffset, kNoSignal);
+  const bool refused = done < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM);
+  if (refused) allow_writes_without_signal(false);
+  return done;
+}
+
+Status result_of_write() {
+  if (errno == EAGAIN) return Status::InsufficientResources;
+  return errno == EPIPE ? Status::Disconnected : Status::IoError;
+}
+
 }  // namespace
+
+void allow_writes_without_signal(bool allow) {
+  can_write_without_signal.store(allow, std::memory_order_relaxed);
+}
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration timeout) {
   static_assert(sizeof word == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -62,15 +87,19 @@ Status write_to_pipe(int write_end, std::span<const std::byte> bytes) {
   if (bytes.size() > PIPE_BUF) return Status::InvalidParameter;
   if (bytes.empty()) return Status::Ok;
   // A pipe whose reader is gone must not kill the program, which does not expect a pipe.
+  while (can_write_without_signal.load(std::memory_order_relaxed)) {
+    if (write_without_signal(write_end, bytes) >= 0) return Status::Ok;
+    const bool again = errno == EINTR || !can_write_without_signal.load(std::memory_order_relaxed);
+    if (!again) return result_of_write();
+  }
   SigpipeGuard guard;
   for (;;) {
     // By number: posting has no cancellation point.
     if (::syscall(SYS_write, write_end, bytes.data(), bytes.size()) >= 0) return Status::Ok;
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) return Status::InsufficientResources;
-    if (errno != EPIPE) return Status::IoError;
-    guard.discard();
-    return Status::Disconnected;
+    const Status result = result_of_write();
+    if (result == Status::Disconnected) guard.discard();
+    return result;
   }
 }
 

@@ -19,7 +19,10 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Durati
 void futex_wake(std::atomic<std::uint32_t>& word);
 
 Status make_pipe_pair(platform::NativeHandle& read_end, platform::NativeHandle& write_end);
+// No SIGPIPE.  ! Disconnected: nobody has the other end; InsufficientResources: it is full
 Status write_to_pipe(int write_end, std::span<const std::byte> bytes);
+// Whether it tries the means of Linux 6.18; true until a kernel refuses it. For tests.
+void allow_writes_without_signal(bool allow);
 bool pipe_holds_bytes(int pipe_end);
 
 Result<std::unique_ptr<platform::ClientHost::Thread>> start_background_thread(
