@@ -14,12 +14,14 @@
 namespace ib::ipoib::driver {
 namespace {
 
-bool is_readable(const AddressWatch& watch) {
+constexpr int kPatienceMs = 10'000;
+
+// Of an IPv6 address rtnetlink tells its listeners some time after it has answered the request.
+bool becomes_readable(const AddressWatch& watch) {
   pollfd waiting{watch.descriptor(), POLLIN, 0};
-  return ::poll(&waiting, 1, 0) == 1;
+  return ::poll(&waiting, 1, kPatienceMs) == 1;
 }
 
-// rtnetlink notifies its listeners before it answers the request.
 std::string watch_an_interface() {
   std::string reason;
   const auto tap = os::net::Tap::create({.name = "ib0"}, reason);
@@ -32,9 +34,9 @@ std::string watch_an_interface() {
   const verbs::Gid ipv4 = verbs::ipv4_gid(0x0a000001);
   const verbs::Gid ipv6 = verbs::make_gid(0xfd00'0000'0000'0000, 5);
   if (netlink->add_address(index, {ipv4, 20}) != Status::Ok) return "no IPv4 address";
-  if (!is_readable(watch) || !watch.take()) return "an IPv4 address is no change";
+  if (!becomes_readable(watch) || !watch.take()) return "an IPv4 address is no change";
   if (netlink->add_address(index, {ipv6, 64}) != Status::Ok) return "no IPv6 address";
-  if (!is_readable(watch) || !watch.take() || watch.take()) return "an IPv6 address is no change";
+  if (!becomes_readable(watch) || !watch.take()) return "an IPv6 address is no change";
   const AddressesByInterface all = addresses_by_interface();
   const auto found = all.find("ib0");
   if (found == all.end() || found->second.size() != 2) return "not both addresses";
