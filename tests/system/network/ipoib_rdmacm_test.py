@@ -81,11 +81,11 @@ def test_programs(report, nodes):
             with report.case(name):
                 need_program("rping")
                 rping(nodes, nodes.address(0, family, scope))
-    for name, options in (("ucmatose", ["-c", "10", "-C", "20"]), ("udaddy", ["-c", "4", "-C", "20"])):
+    for name, options, port in (("ucmatose", ["-c", "10", "-C", "20"], 7471), ("udaddy", ["-c", "4", "-C", "20"], 7174)):
         if report.wanted(name):
             with report.case(name):
                 need_program(name)
-                nodes.connect([name, "-b", address, *options], [name, "-s", address, *options], 7471)
+                nodes.connect([name, "-b", address, *options], [name, "-s", address, *options], port)
     if report.wanted("ib_write_bw -R"):
         with report.case("ib_write_bw -R"):
             need_program("ib_write_bw")
