@@ -345,7 +345,8 @@ def storms(fabric, report, folder):
     for title, count, interrupted in (("", STORMS, False), (", while a port goes down", INTERRUPTED_STORMS, True)):
         with report.case(f"threads that read, write and watch in every way{title}"):
             print(f"  SOFTIB_SEED={first}")
-            program = harness.build_program(folder, PROGRAMS.parent / "socket_storm.c", "-pthread")
+            program = harness.build_program(folder, PROGRAMS.parent / "socket_storm.c", "-pthread",
+                                            *(["-DERRNO_CHANGES"] if RSOCKETS else []))
             for seed in range(first, first + count):
                 port = harness.free_port()
                 server = serve(fabric, [program, seed, port], port)
