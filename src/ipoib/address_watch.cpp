@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ipoib/address_watch.h"
 
-#include "linux/process/client_handle.h"
+#include "linux/net/namespaces.h"
+#include "linux/net/netlink.h"
+#include "verbs/gid.h"
 
 #include <ifaddrs.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -37,8 +37,8 @@ std::optional<PrefixedAddress> read_address(const sockaddr* address, const socka
     constexpr std::size_t kAt = offsetof(sockaddr_in, sin_addr);
     std::array<std::uint8_t, sizeof(in_addr)> bytes{};
     std::memcpy(bytes.data(), reinterpret_cast<const char*>(address) + kAt, bytes.size());
-    out.ip[10] = out.ip[11] = 0xff;
-    std::copy(bytes.begin(), bytes.end(), out.ip.begin() + 12);
+    out.ip = verbs::ipv4_gid(0);
+    std::copy(bytes.begin(), bytes.end(), out.ip.begin() + verbs::kIpv4InGid);
     std::memcpy(bytes.data(), reinterpret_cast<const char*>(mask) + kAt, bytes.size());
     out.bits = bits_of(bytes);
     return out;
@@ -72,19 +72,14 @@ AddressesByInterface addresses_by_interface() {
 }
 
 std::uint64_t own_network_number() {
-  struct stat found {};
-  return ::stat("/proc/self/ns/net", &found) == 0 ? found.st_ino : 0;
+  return os::net::namespace_id(os::net::own_network_namespace().get()).inode;
 }
 
 Status AddressWatch::open() {
-  socket_ = os::own_descriptor(
-      ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
-  if (!socket_.valid()) return Status::InsufficientResources;
-  sockaddr_nl address{};
-  address.nl_family = AF_NETLINK;
-  address.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  return ::bind(socket_.get(), generic, sizeof address) == 0 ? Status::Ok : Status::IoError;
+  auto socket = os::net::watch_rtnetlink(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
+  if (!socket) return socket.error();
+  socket_ = *std::move(socket);
+  return Status::Ok;
 }
 
 bool AddressWatch::take() {

@@ -38,11 +38,6 @@ std::optional<verbs::Gid> gid_of(const sockaddr* address) {
   return gid;
 }
 
-// fe80::/10 [RFC 4291 2.4]
-bool is_link_local(const verbs::Gid& ip) {
-  return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
-}
-
 }  // namespace
 
 std::optional<verbs::Gid> parse_address(const std::string& text) {
@@ -86,7 +81,7 @@ std::vector<Interface> host_addresses() {
   std::vector<Interface> result = interfaces();
   std::erase_if(result, [](const Interface& interface) {
     return (interface.flags & IFF_UP) == 0 || (interface.flags & IFF_LOOPBACK) != 0 ||
-           !verbs::is_host_address(interface.ip) || is_link_local(interface.ip);
+           !verbs::is_host_address(interface.ip) || verbs::is_link_local(interface.ip);
   });
   std::stable_partition(result.begin(), result.end(),
                         [](const Interface& interface) { return verbs::is_ipv4(interface.ip); });

@@ -180,9 +180,8 @@ enum class Code : std::uint32_t {
   OpenMailbox = 31,
 
   // SetIpInterfaceIn -> -. A network interface of IP over InfiniBand that this process drives in
-  // the
-  // network of its node, with its addresses in place of those before; port 0: it is gone. It goes
-  // with the process.
+  // the network of its node, with its addresses in place of those before; port 0: it is gone. It
+  // goes with the process.
   // ! InvalidState: not attached; NotFound: the node has no such HCA or port; InvalidParameter: a
   // name, P_Key, address or prefix that no interface has; LimitExceeded: the node has 512
   SetIpInterface = 46,

@@ -58,6 +58,10 @@ constexpr bool is_ipv4(const Gid& gid) {
 constexpr bool is_multicast(const Gid& gid) {
   return gid[0] == 0xff || (is_ipv4(gid) && (gid[kIpv4InGid] & 0xf0) == 0xe0);
 }
+// fe80::/10 [RFC 4291 2.4]
+constexpr bool is_link_local(const Gid& gid) {
+  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
 // An address that one machine can have: not unspecified, not multicast, not broadcast.
 constexpr bool is_host_address(const Gid& gid) {
   return !is_zero(gid) && !is_multicast(gid) && gid != ipv4_gid(0) && gid != ipv4_gid(0xffffffff);

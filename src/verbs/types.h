@@ -51,6 +51,12 @@ constexpr bool share_partition(std::uint16_t a, std::uint16_t b) {
   return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
 }
 
+// The P_Key of the partition with the bit of full membership, which MGIDs and addresses of IP over
+// InfiniBand have whatever the port is [RFC 4391 4].
+constexpr std::uint16_t as_full_member(std::uint16_t pkey) {
+  return static_cast<std::uint16_t>(pkey | 0x8000u);
+}
+
 inline constexpr std::uint32_t kGrhBytes = 40;   // Global Route Header [IBA1 8.3]
 inline constexpr std::uint32_t kMadBytes = 256;  // every management datagram [IBA1 13.4.2]
 

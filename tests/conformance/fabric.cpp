@@ -175,29 +175,40 @@ std::string living_objects(const std::string& status_json) {
   return left;
 }
 
-std::string wait_until_empty(const std::string& socket) {
+namespace {
+
+// Reads the status until `left_in` finds nothing in it, 20 s at most; returns what it has found
+// last.
+std::string wait_until_none(const std::string& socket,
+                            std::string (*left_in)(const std::string& status_json)) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
-    const std::string left = living_objects(status_of(socket));
+    const std::string left = left_in(status_of(socket));
     if (left.empty() || std::chrono::steady_clock::now() > end) return left;
     std::this_thread::yield();
   }
 }
 
-std::string wait_until_left(const std::string& socket) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  for (;;) {
-    const auto status = nlohmann::json::parse(status_of(socket), nullptr, false);
-    if (status.is_discarded()) return "no status";
-    std::string left;
-    for (const auto& client : status["clients"]) {
-      const auto program = client["program"].get<std::string>();
-      if (program.starts_with("conformance")) left += "client " + program + " ";
-    }
-    if (!status["rdma_cm"].empty()) left += status["rdma_cm"].dump();
-    if (left.empty() || std::chrono::steady_clock::now() > end) return left;
-    std::this_thread::yield();
+std::string programs_of_tests(const std::string& status_json) {
+  const auto status = nlohmann::json::parse(status_json, nullptr, false);
+  if (status.is_discarded()) return "no status";
+  std::string left;
+  for (const auto& client : status["clients"]) {
+    const auto program = client["program"].get<std::string>();
+    if (program.starts_with("conformance")) left += "client " + program + " ";
   }
+  if (!status["rdma_cm"].empty()) left += status["rdma_cm"].dump();
+  return left;
+}
+
+}  // namespace
+
+std::string wait_until_empty(const std::string& socket) {
+  return wait_until_none(socket, living_objects);
+}
+
+std::string wait_until_left(const std::string& socket) {
+  return wait_until_none(socket, programs_of_tests);
 }
 
 }  // namespace ib::conformance

@@ -20,13 +20,6 @@ namespace {
 
 using fabric::Address;
 
-// As Linux allows them: they become names of files.
-bool is_interface_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':'; });
-}
-
 // Of the request, whose buffer may hold anything. Interfaces belong to the Ethernet ports of the
 // node in their order; the last port has those that are left.
 Result<std::vector<Address>> read_addresses(const control::SetAddressesIn& in, std::size_t ports,
@@ -85,6 +78,12 @@ void publish_addresses(Core& core, fabric::Node& node,
 }
 
 }  // namespace
+
+bool is_interface_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':'; });
+}
 
 void set_addresses(FabricTree& tree, const control::SetAddressesIn& in, io::IrpRef irp) {
   Core& core = tree.core();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Nodes take the addresses of the network namespaces in which their programs run.
+#include "drivers/root/in_a_namespace_test.h"
 #include "drivers/test/driver_bench_test.h"
 #include "hca/layout/flow.h"
 
@@ -15,17 +16,6 @@ namespace {
 using namespace verbs::control;
 using verbs::EventType;
 using verbs::QpType;
-
-constexpr std::uint64_t kOwn = 4026531840;
-constexpr std::uint64_t kOther = 4026532000;
-constexpr std::uint32_t kOne = 10u << 24 | 1;  // 10.0.0.1
-constexpr std::uint32_t kTwo = 10u << 24 | 2;
-
-FabricTreeOptions in_a_namespace() {
-  FabricTreeOptions options;
-  options.network_namespace = kOwn;
-  return options;
-}
 
 SetAddressesIn request(const char* node,
                        std::initializer_list<std::pair<std::uint32_t, const char*>> addresses,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A request is checked as a whole, then entered into the fabric's table of interfaces; a node whose
+// programs run in that network has the addresses for its own.
 #include "drivers/root/interface_requests.h"
 
+#include "drivers/root/address_requests.h"
 #include "drivers/soft_hca/handlers.h"
 #include "drivers/soft_hca/objects/connection_paths.h"
 #include "fabric/addressing/ip_interfaces.h"
@@ -20,17 +23,6 @@ namespace {
 using fabric::IpInterface;
 
 constexpr std::uint16_t kPartition = 0x7fff;
-
-bool is_link_local(const verbs::Gid& ip) {
-  return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
-}
-
-// They become names of files and lines of texts.
-bool is_interface_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return c > ' ' && c <= '~' && c != '/' && c != ':'; });
-}
 
 // Link-local ones count here: an interface is named by their scope.
 bool is_address(const verbs::Gid& ip, std::uint32_t bits) {
@@ -83,7 +75,7 @@ void follow(Core& core, fabric::Node& node, std::string_view name,
   for (const IpInterface::Address& one : now) {
     const bool known = std::any_of(all.begin(), all.end(),
                                    [&one](const fabric::Address& old) { return old.ip == one.ip; });
-    if (known || is_link_local(one.ip)) continue;
+    if (known || verbs::is_link_local(one.ip)) continue;
     all.push_back({one.ip, std::string(name), port});
   }
   all = core.fabric.available_addresses(node, all);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "drivers/root/in_a_namespace_test.h"
 #include "drivers/test/driver_bench_test.h"
 #include "fabric/addressing/ip_interfaces.h"
 
@@ -13,23 +14,12 @@ namespace {
 using verbs::control::SetAddressesIn;
 using verbs::control::SetIpInterfaceIn;
 
-constexpr std::uint64_t kOwn = 4026531840;
-constexpr std::uint64_t kNetwork = 4026532000;
-constexpr std::uint32_t kOne = 10u << 24 | 1;  // 10.0.0.1
-constexpr std::uint32_t kTwo = 10u << 24 | 2;
-
-FabricTreeOptions in_a_namespace() {
-  FabricTreeOptions options;
-  options.network_namespace = kOwn;
-  return options;
-}
-
 class IpInterfaceRequests : public ::testing::Test {
  protected:
   SetIpInterfaceIn interface(std::initializer_list<std::uint32_t> addresses) {
     SetIpInterfaceIn in;
     put_text(in.name, "ib0");
-    in.network_namespace = kNetwork;
+    in.network_namespace = kOther;
     in.node_guid = b.fabric.nodes()[0].hcas[0].node_guid;
     in.port = 1;
     in.pkey = 0xffff;
@@ -43,7 +33,7 @@ class IpInterfaceRequests : public ::testing::Test {
   void start_program(std::initializer_list<std::uint32_t> addresses) {
     SetAddressesIn in;
     put_text(in.node, "node0");
-    in.network_namespace = kNetwork;
+    in.network_namespace = kOther;
     for (const std::uint32_t ip : addresses) {
       in.addresses[in.count].ip = verbs::ipv4_gid(ip);
       put_text(in.addresses[in.count++].interface, "ib0");
@@ -87,7 +77,7 @@ TEST_F(IpInterfaceRequests, TheAddressesOfProgramsInItsNetworkFollowIt) {
   ASSERT_EQ(set(interface({kOne, kTwo})), Status::Ok);
   EXPECT_EQ(addresses_of_node(), "10.0.0.1 ib0;10.0.0.2 ib0;");
   SetIpInterfaceIn other = interface({});
-  other.network_namespace = kNetwork + 1;
+  other.network_namespace = kOther + 1;
   ASSERT_EQ(set(other), Status::Ok);
   EXPECT_EQ(addresses_of_node(), "10.0.0.1 ib0;10.0.0.2 ib0;") << "of another network";
   ASSERT_EQ(set(interface({kTwo})), Status::Ok);

@@ -103,13 +103,28 @@ bool has_port(const fabric::Hca& hca, const fabric::Port* port) {
                      [port](const fabric::Port& one) { return &one == port; });
 }
 
+// Returns the interface of IP over InfiniBand at a port of the HCA, or nullptr if none has the
+// name.
+const fabric::IpInterface* find_ip_interface(const fabric::Hca& hca,
+                                             std::span<const fabric::IpInterface> interfaces,
+                                             std::string_view name) {
+  for (const fabric::IpInterface& one : interfaces) {
+    if (one.name == name && has_port(hca, one.port)) return &one;
+  }
+  return nullptr;
+}
+
+Found ip_interface(Place place, const fabric::IpInterface& interface, Rest rest) {
+  place.port = interface.port;
+  place.interface = &interface;
+  return files(sysfs::ip_interface_files(), {}, place, rest);
+}
+
 // The first port of the HCA that an interface of that name belongs to.
 const fabric::Port* port_of_interface(const fabric::Hca& hca,
                                       std::span<const fabric::IpInterface> interfaces,
                                       std::string_view name) {
-  for (const fabric::IpInterface& one : interfaces) {
-    if (one.name == name && has_port(hca, one.port)) return one.port;
-  }
+  if (const fabric::IpInterface* one = find_ip_interface(hca, interfaces, name)) return one->port;
   for (const fabric::Port& port : hca.ports) {
     const bool has_it =
         std::any_of(port.gids.begin(), port.gids.end(),
@@ -136,13 +151,10 @@ Found interfaces(Place place, Rest rest) {
     names.erase(std::unique(names.begin(), names.end()), names.end());
     return directory(std::move(names));
   }
+  const fabric::IpInterface* own = find_ip_interface(place.hca, place.interfaces, rest[0]);
+  if (own != nullptr) return ip_interface(place, *own, rest.subspan(1));
   place.port = rest[0].empty() ? nullptr : port_of_interface(place.hca, place.interfaces, rest[0]);
   if (place.port == nullptr) return std::nullopt;
-  for (const fabric::IpInterface& one : place.interfaces) {
-    if (one.name != rest[0]) continue;
-    place.interface = &one;
-    return files(sysfs::ip_interface_files(), {}, place, rest.subspan(1));
-  }
   return files(sysfs::interface_files(), {}, place, rest.subspan(1));
 }
 
@@ -255,13 +267,9 @@ Found char_devices(const View& view, Rest rest) {
 // the kernel's TAP has not, or otherwise.
 Found ip_interface_file(const View& view, Rest path) {
   for (std::size_t i = 0; i < view.node.hcas.size(); ++i) {
-    Place place{view.devices, view.node, view.node.hcas[i], i, view.cpus};
-    for (const fabric::IpInterface& one : view.interfaces) {
-      if (one.name != path[0] || !has_port(place.hca, one.port)) continue;
-      place.port = one.port;
-      place.interface = &one;
-      return files(sysfs::ip_interface_files(), {}, place, path.subspan(1));
-    }
+    const Place place{view.devices, view.node, view.node.hcas[i], i, view.cpus};
+    const fabric::IpInterface* own = find_ip_interface(place.hca, view.interfaces, path[0]);
+    if (own != nullptr) return ip_interface(place, *own, path.subspan(1));
   }
   return std::nullopt;
 }

@@ -190,11 +190,6 @@ constexpr std::array kInterfaceFiles = std::to_array<Attribute>({
     {"dev_port", [](const Place& p) { return line(p.port->number - 1); }},
 });
 
-std::uint16_t full_member(std::uint16_t pkey) {
-  constexpr unsigned kFullMember = 0x8000;
-  return static_cast<std::uint16_t>(pkey | kFullMember);
-}
-
 // "80:00:01:02:fe:...": 20 bytes.
 std::string hardware_address(std::span<const std::uint8_t> bytes) {
   std::string text;
@@ -207,7 +202,7 @@ std::string hardware_address(std::span<const std::uint8_t> bytes) {
 std::string broadcast_address(const Place& place) {
   std::array<std::uint8_t, fabric::IpInterface::kHardwareAddress> bytes{0,    0xff, 0xff, 0xff,
                                                                         0xff, 0x12, 0x40, 0x1b};
-  const std::uint16_t pkey = full_member(place.interface->pkey);
+  const std::uint16_t pkey = verbs::as_full_member(place.interface->pkey);
   bytes[8] = static_cast<std::uint8_t>(pkey >> 8);
   bytes[9] = static_cast<std::uint8_t>(pkey);
   std::fill_n(bytes.begin() + 16, 4, std::uint8_t{0xff});
@@ -217,8 +212,8 @@ std::string broadcast_address(const Place& place) {
 // As ipoib of Linux. A child has the numbers of its device, which it has not set.
 std::uint32_t number_of_port(const Place& place) {
   const auto& pkeys = place.port->pkeys;
-  const bool is_child =
-      pkeys.empty() || full_member(pkeys.front()) != full_member(place.interface->pkey);
+  const bool is_child = pkeys.empty() || verbs::as_full_member(pkeys.front()) !=
+                                             verbs::as_full_member(place.interface->pkey);
   return is_child ? 0 : place.port->number - 1;
 }
 
@@ -232,7 +227,7 @@ constexpr std::array kIpInterfaceFiles = std::to_array<Attribute>({
      [](const Place& p) {
        return std::string(p.interface->connected_mode ? "connected\n" : "datagram\n");
      }},
-    {"pkey", [](const Place& p) { return pci_id(full_member(p.interface->pkey)); }},
+    {"pkey", [](const Place& p) { return pci_id(verbs::as_full_member(p.interface->pkey)); }},
     {"type", [](const Place&) { return std::string("32\n"); }},  // ARPHRD_INFINIBAND
     {"umcast", zero_line},
 });

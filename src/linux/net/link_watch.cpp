@@ -2,7 +2,7 @@
 // Reading RTM_NEWLINK messages, several of which may be in one datagram.
 #include "linux/net/link_watch.h"
 
-#include "linux/process/client_handle.h"
+#include "linux/net/netlink.h"
 
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -22,35 +22,36 @@ namespace {
 // The kernel makes datagrams of this size at most.
 constexpr std::size_t kMostMessage = 32768;
 
-// A piece of a message: `Head` says how long it is, the next one begins at a multiple of four.
-template <class Head>
-std::span<const std::byte> take_piece(std::span<const std::byte>& bytes, Head& head,
-                                      std::size_t length) {
-  const auto piece = bytes.first(length).subspan(sizeof head);
-  bytes = bytes.subspan(std::min(bytes.size(), (length + 3) & ~std::size_t{3}));
-  return piece;
+// Takes a piece of a message from `bytes`: its head, whose `length` counts the head too, and its
+// body. The next one begins at a multiple of four. Returns false at the end, or if it is cut short.
+template <class Head, class Length>
+bool take_piece(std::span<const std::byte>& bytes, Length Head::*length, Head& head,
+                std::span<const std::byte>& body) {
+  if (bytes.size() < sizeof head) return false;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  const std::size_t size = head.*length;
+  if (size < sizeof head || size > bytes.size()) return false;
+  body = bytes.first(size).subspan(sizeof head);
+  bytes = bytes.subspan(std::min(bytes.size(), (size + 3) & ~std::size_t{3}));
+  return true;
 }
 
 LinkMtu mtu_of(std::span<const std::byte> attributes) {
   rtattr head{};
-  while (attributes.size() >= sizeof head) {
-    std::memcpy(&head, attributes.data(), sizeof head);
-    if (head.rta_len < sizeof head || head.rta_len > attributes.size()) break;
-    const auto value = take_piece(attributes, head, head.rta_len);
-    LinkMtu mtu{};
+  std::span<const std::byte> value;
+  LinkMtu mtu{};
+  while (take_piece(attributes, &rtattr::rta_len, head, value)) {
     if (head.rta_type != IFLA_MTU || value.size() != sizeof mtu.bytes) continue;
     std::memcpy(&mtu.bytes, value.data(), sizeof mtu.bytes);
-    return mtu;
+    break;
   }
-  return {};
+  return mtu;
 }
 
 void read_messages(std::span<const std::byte> bytes, std::vector<LinkWatch::Change>& changes) {
   nlmsghdr head{};
-  while (bytes.size() >= sizeof head) {
-    std::memcpy(&head, bytes.data(), sizeof head);
-    if (head.nlmsg_len < sizeof head || head.nlmsg_len > bytes.size()) return;
-    const auto body = take_piece(bytes, head, head.nlmsg_len);
+  std::span<const std::byte> body;
+  while (take_piece(bytes, &nlmsghdr::nlmsg_len, head, body)) {
     ifinfomsg info{};
     if (head.nlmsg_type != RTM_NEWLINK || body.size() < sizeof info) continue;
     std::memcpy(&info, body.data(), sizeof info);
@@ -65,15 +66,9 @@ void read_messages(std::span<const std::byte> bytes, std::vector<LinkWatch::Chan
 }  // namespace
 
 Result<LinkWatch> LinkWatch::open() {
-  platform::NativeHandle socket =
-      own_descriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
-  if (!socket.valid()) return no_descriptor(errno);
-  sockaddr_nl address{};
-  address.nl_family = AF_NETLINK;
-  address.nl_groups = RTMGRP_LINK;
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.get(), generic, sizeof address) != 0) return Status::IoError;
-  return LinkWatch(std::move(socket));
+  auto socket = watch_rtnetlink(RTMGRP_LINK);
+  if (!socket) return socket.error();
+  return LinkWatch(*std::move(socket));
 }
 
 std::optional<std::vector<LinkWatch::Change>> LinkWatch::take() {

@@ -89,6 +89,18 @@ class Netlink::Request {
   std::size_t length_ = aligned(sizeof(nlmsghdr));
 };
 
+Result<platform::NativeHandle> watch_rtnetlink(std::uint32_t groups) {
+  platform::NativeHandle socket =
+      own_descriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  if (!socket.valid()) return no_descriptor(errno);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = groups;
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(socket.get(), generic, sizeof address) != 0) return Status::IoError;
+  return socket;
+}
+
 Result<Netlink> Netlink::open() {
   platform::NativeHandle socket =
       own_descriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));

@@ -18,6 +18,10 @@
 
 namespace ib::os::net {
 
+// A socket that does not block and is readable when something of these groups (RTMGRP_LINK ...) of
+// rtnetlink has changed in this network namespace.  ! IoError, TooManyHandles
+Result<platform::NativeHandle> watch_rtnetlink(std::uint32_t groups);
+
 enum class RouteKind : std::uint8_t {
   OnLink,       // the network is at the interface
   Unreachable,  // packets to the network fail, those to loopback addresses too

@@ -67,14 +67,9 @@ void attach(const IpoibOptions& options) {
   const Json known = needs_all_nodes(state) ? ask_state(client) : ask_state_of_node(client, node);
   const NetPlace place = place_of(options);
   const std::string socket = fabric_files(place.runtime_dir, options.fabric).socket;
-  const auto mode = ipoib_mode_of(options.mode);
-  const ParsedNetRequest request{NetCode::Attach,
-                                 node,
-                                 socket,
-                                 plan_network(known, node),
-                                 mode ? *mode : configured_mode(known, node),
-                                 mode.has_value()};
-  const NetReply reply = request_network(place, find_installation(), request, std::move(where));
+  const NetReply reply = request_network(
+      place, find_installation(),
+      network_request(NetCode::Attach, known, node, socket, options.mode), std::move(where));
   if (!reply.text.empty()) complain("warning: " + reply.text);
   print(fmt::format("{} is attached to {}\n", node,
                     options.network_namespace.empty()

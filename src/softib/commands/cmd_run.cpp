@@ -107,14 +107,8 @@ Fd enter_node_network(ControlClient& client, const Json& state, const NetPlace& 
                       const RunOptions& options) {
   const Json known = needs_all_nodes(state) ? ask_state(client) : ask_state_of_node(client, node);
   const std::string socket = fabric_files(place.runtime_dir, place.fabric).socket;
-  const auto mode = ipoib_mode_of(options.net);
-  const ParsedNetRequest request{NetCode::Join,
-                                 node,
-                                 socket,
-                                 plan_network(known, node),
-                                 mode ? *mode : configured_mode(known, node),
-                                 mode.has_value()};
-  NetReply reply = request_network(place, installation, request);
+  NetReply reply = request_network(
+      place, installation, network_request(NetCode::Join, known, node, socket, options.net));
   if (!reply.text.empty()) complain("warning: " + reply.text);
   enter_network(reply);
   return std::move(reply.connection);

@@ -161,4 +161,15 @@ IpoibMode configured_mode(const Json& state, const std::string& node) {
   return *mode;
 }
 
+ParsedNetRequest network_request(NetCode code, const Json& state, const std::string& node,
+                                 const std::string& socket, std::string_view mode) {
+  const auto wanted = ipoib_mode_of(mode);
+  return {code,
+          node,
+          socket,
+          plan_network(state, node),
+          wanted ? *wanted : configured_mode(state, node),
+          wanted.has_value()};
+}
+
 }  // namespace ib::softib

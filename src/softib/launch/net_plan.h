@@ -13,6 +13,7 @@
 #include "softib/pages/fabric_state.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ib::softib {
@@ -26,5 +27,11 @@ std::vector<PlanEntry> plan_network(const Json& state, const std::string& node);
 
 // That of the configuration file of the fabric. CliError(Daemon), as above.
 IpoibMode configured_mode(const Json& state, const std::string& node);
+
+// The request that makes or joins the network of a node, with plan_network(). `mode`: the name of
+// the one that it has to have; any other text: none, so a network that is made has the configured
+// one.
+ParsedNetRequest network_request(NetCode code, const Json& state, const std::string& node,
+                                 const std::string& socket, std::string_view mode);
 
 }  // namespace ib::softib

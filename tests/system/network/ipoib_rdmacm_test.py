@@ -11,42 +11,22 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
-from harness import Failed, Skipped, need_program, wait_until
+from harness import Failed, need_program, wait_until
+from support.ipoib import SECONDS, Nodes
 
-NET = ("--net",)
-SECONDS = 60
 CHILD = "ib0.8001"
 CHILD_ADDRESSES = ("10.80.1.1", "10.80.1.2")
 ADDED = "10.90.0.1"
 
 
-class Nodes:
-    """Both nodes of a fabric, with a program that holds the network of each."""
+class ConnectingNodes(Nodes):
+    """Both nodes of a fabric, and programs that connect by librdmacm."""
 
-    def __init__(self, fabric):
-        self.fabric = fabric
-        self.holders = []
-        for node in (0, 1):
-            holder = self.start(["sh", "-c", "echo up; exec sleep 600"], node)
-            self.holders.append(holder)
-            holder.wait_for_text("up", SECONDS)
-
-    def start(self, words, node, **settings):
-        return self.fabric.start(words, node, more=NET, **settings)
-
-    def run(self, words, node):
-        return self.fabric.end(self.start(words, node), SECONDS)
-
-    def addresses(self, node, interface="ib0"):
-        shown = json.loads(self.run(["ip", "-j", "addr", "show", interface], node).require().text)
-        return shown[0]["addr_info"]
-
-    def address(self, node, family="inet", scope="global", interface="ib0"):
-        return next(one["local"] for one in self.addresses(node, interface)
-                    if one["family"] == family and one["scope"] == scope)
+    def address(self, node, family="inet", scope="global"):
+        return next(one["local"] for one in self.addresses(node) if one["family"] == family and one["scope"] == scope)
 
     def read(self, node, path):
-        return self.run(["cat", path], node).require().text
+        return self.output(["cat", path], node)
 
     def connect(self, server_words, client_words, port, server_code=0):
         """A server on node 0, which listens at a port of librdmacm, and its client on node 1."""
@@ -194,12 +174,7 @@ def test_files(report, nodes):
 
 def test(report, user):
     with harness.Fabric(user=user) as fabric:
-        try:
-            nodes = Nodes(fabric)
-        except Failed as failure:
-            if "no network" in str(failure) or "not permitted" in str(failure):
-                raise Skipped(f"no network of nodes here: {failure}") from failure
-            raise
+        nodes = ConnectingNodes(fabric).hold(0, 1)
         need_program("ip")
         test_programs(report, nodes)
         test_changes(report, nodes)

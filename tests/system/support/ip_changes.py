@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Changes of the subnet under IP over InfiniBand: P_Keys that go, packets meanwhile, load of the subnet administrator.
-`nodes` is that of ipoib_test.py."""
+`nodes` is that of ipoib.py."""
 import harness
 from harness import Failed
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// places.cpp comes here for an address that an interface of IP over InfiniBand has: first which
+// interface sends, then which of those that have the destination it leads to.
 #include "services/rdma_cm/addresses/interface_places.h"
+
+#include "sa/server/partitions.h"
+#include "verbs/gid.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,19 +17,9 @@ namespace {
 using fabric::IpInterface;
 using ucma::Error;
 
-constexpr std::uint16_t kPartition = 0x7fff;
-
-bool is_same_partition(std::uint16_t one, std::uint16_t other) {
-  return (one & kPartition) == (other & kPartition);
-}
-
-bool is_link_local(const verbs::Gid& ip) {
-  return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
-}
-
 // Programs of an interface without a scope have given none, or that of another one.
 bool is_in_scope(const IpInterface& interface, const EndpointAddress& address) {
-  return !is_link_local(address.ip) || address.scope == interface.index;
+  return !verbs::is_link_local(address.ip) || address.scope == interface.index;
 }
 
 std::span<const IpInterface> interfaces_of(const fabric::Fabric& fabric, const fabric::Node& node) {
@@ -49,7 +44,7 @@ const IpInterface::Address* source_on(const IpInterface& interface, const verbs:
   bool is_best_near = false;
   for (const IpInterface::Address& one : interface.addresses) {
     if (verbs::is_ipv4(one.ip) != verbs::is_ipv4(destination)) continue;
-    if (is_link_local(one.ip) != is_link_local(destination)) continue;
+    if (verbs::is_link_local(one.ip) != verbs::is_link_local(destination)) continue;
     const bool is_near = is_in_network(destination, one);
     if (best != nullptr && (!is_near || (is_best_near && one.bits <= best->bits))) continue;
     best = &one;
@@ -65,7 +60,7 @@ struct Choice {
 };
 
 bool leads(const fabric::Fabric& fabric, const IpInterface& from, const IpInterface& to) {
-  return is_same_partition(from.pkey, to.pkey) && is_usable(fabric, *to.port) &&
+  return sa::is_same_partition(from.pkey, to.pkey) && is_usable(fabric, *to.port) &&
          fabric.graph().reaches(*from.port, *to.port);
 }
 
@@ -138,7 +133,7 @@ bool arrives_at(const fabric::Fabric& fabric, const fabric::Port& port, std::uin
   bool is_elsewhere = false;
   for (const IpInterface& one : interfaces_of(fabric, node)) {
     if (!one.has(address.ip)) continue;
-    if (one.port == &port && is_same_partition(one.pkey, pkey)) return true;
+    if (one.port == &port && sa::is_same_partition(one.pkey, pkey)) return true;
     is_elsewhere = true;
   }
   return !is_elsewhere && has_address(fabric, node, address);
@@ -155,7 +150,7 @@ ucma::Error find_interface_way(const fabric::Fabric& fabric, const fabric::Node&
   if (is_any(source) || is_loopback(source)) {
     choice = choose(fabric, node, destination, holders);
     if (choice.source != nullptr) way.source.ip = choice.source->ip;
-    if (is_link_local(way.source.ip)) way.source.scope = choice.from->index;
+    if (verbs::is_link_local(way.source.ip)) way.source.scope = choice.from->index;
   } else {
     choice.from = interface_of(fabric, node, source);
     if (choice.from != nullptr) choice.to = target_of(fabric, *choice.from, holders);

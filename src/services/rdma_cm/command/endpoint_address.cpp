@@ -74,8 +74,7 @@ bool is_loopback(const EndpointAddress& address) {
 }
 
 bool lacks_scope(const EndpointAddress& address) {
-  const bool is_link_local = address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
-  return address.family == Family::Ipv6 && is_link_local && address.scope == 0;
+  return address.family == Family::Ipv6 && verbs::is_link_local(address.ip) && address.scope == 0;
 }
 
 EndpointAddress ib_address(const verbs::Gid& gid, std::uint16_t pkey, std::uint64_t service_id) {

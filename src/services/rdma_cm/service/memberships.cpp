@@ -13,12 +13,6 @@ namespace {
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 constexpr std::size_t kMostOfId = 64;
 
-// Groups have that in their MGID whatever their members are [RFC 4391 4].
-std::uint16_t as_full_member(std::uint16_t pkey) {
-  constexpr unsigned kFullMember = 0x8000;
-  return static_cast<std::uint16_t>(pkey | kFullMember);
-}
-
 }  // namespace
 
 Error Memberships::join(Id& id, const EndpointAddress& group, std::uint16_t flags,
@@ -28,8 +22,9 @@ Error Memberships::join(Id& id, const EndpointAddress& group, std::uint16_t flag
   if (id.port == nullptr) return Error::NoDevice;
   if (id.multicasts.size() >= kMostOfId) return Error::NoMemory;
   const std::uint16_t pkey = id.pkey != 0 ? id.pkey : id.port->pkeys.front();
-  const verbs::Gid mgid =
-      id.port->is_ethernet() ? group.ip : multicast_gid(group, id.space, as_full_member(pkey));
+  const verbs::Gid mgid = id.port->is_ethernet()
+                              ? group.ip
+                              : multicast_gid(group, id.space, verbs::as_full_member(pkey));
   if (!verbs::is_multicast(mgid)) return Error::Invalid;
   do {
     ++last_number_;
