@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 GTEST_SKIP = re.compile(r": Skipped\n(?P<reason>(?:.*\n)*?)\n*\[  SKIPPED \] (?P<name>\S+)")
 TELLING = re.compile(r"FAILED|Failure|ERROR|Sanitizer|timed out|killed|Assertion|assertion")
+PASSED = re.compile(r"\s*(ok|skipped|\[ +(RUN|OK) +\]) ")  # such a line tells nothing, whatever the case is called
 FEW, AROUND = 80, 6  # lines: of a failed test, after one that shows the failure
 
 
@@ -26,6 +27,9 @@ def telling_lines(text):
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     chosen, left, outer = [], 0, None  # outer: how far the line is indented that the following ones may be below
     for line in lines:
+        if PASSED.match(line):
+            left, outer = 0, None
+            continue
         indent = len(line) - len(line.lstrip())
         if outer is not None and indent <= outer:
             outer = None

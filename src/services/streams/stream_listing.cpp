@@ -4,9 +4,10 @@
 #include "ulp/sdp/hello.h"
 
 namespace ib::services {
-namespace {
 
 using Stage = Stream::Stage;
+
+namespace {
 
 const char* state_of(const Stream& stream) {
   switch (stream.stage) {
