@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s] [ONE_THREAD])
+# ib_test(<name> LABEL unit|conformance SOURCES ... [DEPENDS <layers>] [LIBS ...] [ARGS ...] [TIMEOUT s] [ONE_THREAD]
+#         [NO_SANITIZER])
 #   One GoogleTest executable, <build>/test-bin/<name>, and one ctest. ONE_THREAD: it has no second thread
-#   (tests/one_thread.cpp ends it otherwise), so ThreadSanitizer would find nothing and does not get it.
+#   (tests/one_thread.cpp ends it otherwise), so ThreadSanitizer would find nothing and does not get it. NO_SANITIZER:
+#   it cannot run under one; the release build has these.
 # ib_system_test(<name> SCRIPT <file.py|file.sh> [ARGS ...] TIMEOUT s [SLOTS n] [LOCKS ...])
 #   A script against the built programs. SLOTS: whole half cores that its programs use on average, as measured on two
 #   cores, or 1 (the default). scripts/test has one more such place than there are halves. LOCKS: what the machine has
@@ -39,11 +41,12 @@ function(ib_register name label timeout)  # ARGN: the command
 endfunction()
 
 function(ib_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 A "ONE_THREAD" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 A "ONE_THREAD;NO_SANITIZER" "LABEL;TIMEOUT" "SOURCES;DEPENDS;LIBS;ARGS")
   if(A_UNPARSED_ARGUMENTS OR NOT A_LABEL MATCHES "^(unit|conformance)$")
     message(FATAL_ERROR "ib_test(${name}): needs LABEL unit or conformance; unknown: '${A_UNPARSED_ARGUMENTS}'")
   endif()
-  if(NOT BUILD_TESTING OR NOT IB_UNIT_TESTS OR IB_FUZZ OR (A_ONE_THREAD AND IB_SANITIZE MATCHES thread))
+  if(NOT BUILD_TESTING OR IB_FUZZ OR NOT (IB_UNIT_TESTS OR A_NO_SANITIZER)
+      OR (A_NO_SANITIZER AND IB_SANITIZE) OR (A_ONE_THREAD AND IB_SANITIZE MATCHES thread))
     return()
   endif()
   ib_layer_targets(needs ${name} ${A_DEPENDS})

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/sanitizer.h"
 #include "fabric/addresses.h"
 #include "fabric/addressing/ip_interfaces.h"
 #include "fabric/graph.h"
@@ -70,9 +71,11 @@ struct HcaLinkLayer {
 inline constexpr std::uint8_t kDefaultPacketLifeTime = 16;
 inline constexpr std::uint8_t kMaxPacketLifeTime = 30;  // there and back is an ACK timeout still
 
-// Room for switches that come while the fabric is in use.
+// Room for switches that come while the fabric is in use. AddressSanitizer marks all of it for each
+// fabric.
 inline constexpr std::uint32_t kMaxAddedSwitches = 1024;
-inline constexpr std::uint32_t kMaxAddedSwitchPorts = 1u << 16;
+inline constexpr std::uint32_t kMaxAddedSwitchPorts =
+    IB_ADDRESS_SANITIZER != 0 ? 1u << 12 : 1u << 16;
 
 // The one that gives ports their LIDs and switches their tables, and makes ports Active.
 enum class SubnetManagement : std::uint8_t {

@@ -5,6 +5,7 @@
 // InfiniBand and on Ethernet.
 //
 // SOFTIB_ROUNDS=n: n kills per path; SOFTIB_SEED=n: only that round.
+#include "base/sanitizer.h"
 #include "fabric.h"
 #include "peer/child.h"
 #include "peer/peer_socket.h"
@@ -73,7 +74,8 @@ TEST_P(Kill, TheSurvivorLearnsOfItInTimeAndNothingIsLeft) {
   TestFabric& fabric = TestFabric::shared();
   const bool one = std::getenv("SOFTIB_SEED") != nullptr;
   const std::uint64_t first = number_from("SOFTIB_SEED", 1);
-  const std::uint64_t rounds = one ? 1 : number_from("SOFTIB_ROUNDS", 100);
+  const std::uint64_t rounds =
+      one ? 1 : number_from("SOFTIB_ROUNDS", IB_ADDRESS_SANITIZER != 0 ? 40 : 100);
   std::uint64_t completed = 0;
   for (std::uint64_t seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE("repeat with: SOFTIB_SEED=" + std::to_string(seed) +

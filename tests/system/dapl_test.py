@@ -223,6 +223,7 @@ def cases():
 
 def test(report, user):
     harness.need_program("dtest")
+    report.may_take_some(2)
     for port in (DTEST_PORT, DAPLTEST_PORT):
         harness.need_tcp_port(port)
     with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:

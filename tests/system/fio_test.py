@@ -171,6 +171,7 @@ def cases():
 
 def test(report, user):
     harness.need_program("fio")
+    report.may_take_some(2)
     with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:
         for name, body, words in cases():
             if report.wanted(name):

@@ -472,7 +472,14 @@ class Report:
         self.only = re.compile(argv[argv.index("--only") + 1]) if "--only" in argv else None
         self.rows = []
         self.facility = None
+        self.every, self.left = 1, 0
         print(f"{title}: softib of {BIN}", flush=True)
+
+    def may_take_some(self, every):
+        """Of many independent cases SOFTIB_SOME wants one of `every`, other ones in each run."""
+        if os.environ.get("SOFTIB_SOME"):
+            self.every, self.left = every, random.SystemRandom().randrange(every)
+            print(f"  SOFTIB_SOME is set: one case of {every}", flush=True)
 
     @contextlib.contextmanager
     def case(self, name):
@@ -495,7 +502,10 @@ class Report:
             print(f"    {why}", flush=True)
 
     def wanted(self, name):
-        return self.only is None or self.only.search(name)
+        if self.only is not None and not self.only.search(name):
+            return False
+        self.left = (self.left or self.every) - 1
+        return self.left == 0
 
     def skip_all(self, reason):
         self.facility = reason

@@ -413,6 +413,7 @@ def test(report, user):
     harness.need_program("rping")
     seed = harness.seed()
     print(f"  SOFTIB_SEED={seed}")
+    report.may_take_some(5 if harness.TREE else 3)  # no divisor of the number of interruptions: each comes
     files = Files(user.make_dir("softib-files-"))
     for case in CASES:
         if harness.ETHERNET and case.name not in ETHERNET_CASES:

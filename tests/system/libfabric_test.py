@@ -157,6 +157,7 @@ def cases(fabric, checks):
 
 def test(report, user):
     harness.need_program("fi_pingpong")
+    report.may_take_some(2)
     folder = user.make_dir("softib-fabric-")
     folder.chmod(0o755)
     with harness.Fabric(nodes=2, user=user, config=harness.WITH_ADDRESSES) as fabric:

@@ -179,6 +179,7 @@ def a_rank_dies(report, job):
 def test(report, user):
     for program in (OPENMPI[0], MPICH[0]):
         harness.need_program(program)
+    report.may_take_some(2)
     folder = compile_programs()
     try:
         with harness.Fabric(nodes=2, user=user) as fabric:

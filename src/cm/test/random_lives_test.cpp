@@ -36,7 +36,7 @@ unsigned number_from(const char* variable, unsigned otherwise) {
 }
 
 TEST(RandomLivesProperty, TwoEndsAgreeOrBothHaveBeenTold) {
-  constexpr unsigned kSeeds = IB_ADDRESS_SANITIZER != 0 ? 4000 : 100000;
+  constexpr unsigned kSeeds = IB_ADDRESS_SANITIZER != 0 ? 1500 : 100000;
   const unsigned first = number_from("SOFTIB_FIRST_SEED", 1);
   const unsigned seeds = number_from("SOFTIB_SEEDS", kSeeds);
   std::signal(SIGABRT, &print_command);

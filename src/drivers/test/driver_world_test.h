@@ -89,6 +89,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   }
   bool is_pipe_end(const platform::NativeHandle& handle, bool) override { return handle.valid(); }
   bool write_pipe(const platform::NativeHandle&, std::span<const std::byte> bytes) override {
+    if (on_pipe) on_pipe();
     if (pipes_are_full) return false;
     std::uint64_t number = 0;
     std::memcpy(&number, bytes.data(), sizeof number);
@@ -116,6 +117,7 @@ class FakeHost final : public platform::DeviceMemoryHost {
   bool pipes_are_full = false;
   std::string last_text;
   std::vector<std::uint64_t> piped;
+  std::function<void()> on_pipe;
   std::set<std::uint32_t> alive;
   int wakes = 0;
 

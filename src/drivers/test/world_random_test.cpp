@@ -272,7 +272,7 @@ void run(unsigned seed) {
 }
 
 TEST(WorldRandom, EverythingEndsAndNothingIsLeft) {
-  constexpr unsigned kSeeds = IB_ADDRESS_SANITIZER != 0 ? 1500 : 6000;
+  constexpr unsigned kSeeds = IB_ADDRESS_SANITIZER != 0 ? 500 : 6000;
   constexpr unsigned kLeakCheck = 100;   // seeds between two
   constexpr unsigned kMostSeconds = 60;  // of one seed, which takes milliseconds
   const unsigned first = number_from("SOFTIB_FIRST_SEED", 1);

@@ -3,6 +3,7 @@
 // that did not lead over it stay as they are, and all is reached without a credit loop.
 //
 // SOFTIB_ROUNDS=n: n rounds; SOFTIB_SEED=n: only that round.
+#include "base/sanitizer.h"
 #include "services/sm/sm_checks_test.h"
 
 #include <chrono>
@@ -132,7 +133,8 @@ TEST(LostCables, OnlyWaysOverThemChangeAndNothingIsWaitedFor) {
   };
   const unsigned first = number_from("SOFTIB_SEED", 0);
   const bool is_one = std::getenv("SOFTIB_SEED") != nullptr;
-  const unsigned rounds = is_one ? 1 : number_from("SOFTIB_ROUNDS", 200);
+  const unsigned rounds =
+      is_one ? 1 : number_from("SOFTIB_ROUNDS", IB_ADDRESS_SANITIZER != 0 ? 40 : 200);
   for (unsigned seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(testing::Message() << "SOFTIB_SEED=" << seed);
     lose_some(seed);

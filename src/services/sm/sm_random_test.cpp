@@ -4,6 +4,7 @@
 // there is one master, and all that cables join is reached.
 //
 // SOFTIB_ROUNDS=n: n rounds; SOFTIB_SEED=n: only that round.
+#include "base/sanitizer.h"
 #include "services/sm/sm_checks_test.h"
 
 #include <chrono>
@@ -182,7 +183,8 @@ unsigned number_from(const char* name, unsigned otherwise) {
 TEST(SubnetManagers, HealDamagedSubnets) {
   const char* one = std::getenv("SOFTIB_SEED");
   const unsigned first = number_from("SOFTIB_SEED", 0);
-  const unsigned rounds = one != nullptr ? 1 : number_from("SOFTIB_ROUNDS", 300);
+  const unsigned rounds =
+      one != nullptr ? 1 : number_from("SOFTIB_ROUNDS", IB_ADDRESS_SANITIZER != 0 ? 60 : 300);
   for (unsigned seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(testing::Message() << "SOFTIB_SEED=" << seed);
     Round(seed).run();

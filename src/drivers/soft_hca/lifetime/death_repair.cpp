@@ -106,10 +106,10 @@ void finish_delivery(Core& core, const Qp& qp, std::optional<std::uint32_t> id) 
   }
   if (qp.rq_slots == 0 || !id) return;
   // rq_head may have moved already, just before cq_intent would have been cleared. It has not if
-  // the receive at the head is still the one that the completion names.
+  // the completion names the receive there, whose id is its position (hca/queues/receive_ring.h);
+  // the owner may have polled it, and posted another receive in its place.
   const std::uint64_t head = responder.rq_head.load(std::memory_order_acquire);
-  if (head == sure(core.arena().qp(qp.index)).owner.rq_tail.load(std::memory_order_acquire)) return;
-  if (receive_id_at(core, qp.rq_ring, qp.rq_slots, qp.rq_stride, head) == id) {
+  if (static_cast<std::uint32_t>(head) == id) {
     responder.rq_head.store(head + 1, std::memory_order_release);
   }
 }

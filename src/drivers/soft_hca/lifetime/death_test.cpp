@@ -30,13 +30,13 @@ struct Scene {
     victim_qp = victim->qp(QpType::Rc, victim->pd(), victim->cq());
     victim->connect(victim_qp.handle, peer_qp.out.qpn, kPeerLid, timeout);
     peer.connect(peer_qp.handle, victim_qp.out.qpn, kVictimLid, timeout);
-    // Three receives, with ids 70, 71, 72.
-    for (std::uint32_t i = 0; i < 3; ++i) post(i, 70 + i);
+    for (std::uint32_t i = 0; i < 3; ++i) post(i);
     entry().owner.rq_tail.store(3);
   }
-  void post(std::uint64_t position, std::uint32_t id) {
+  // The id of a receive is its position.
+  void post(std::uint64_t position) {
     const control::QpOut& qp = peer_qp.out;
-    const hca::ReceiveWqe wqe{id, 0, 0};
+    const hca::ReceiveWqe wqe{static_cast<std::uint32_t>(position), 0, 0};
     const std::uint64_t slot = hca::RingOrder(qp.rq_slots).slot(position);
     std::memcpy(b.arena().heap(qp.rq_ring + slot * qp.rq_stride, sizeof wqe), &wqe, sizeof wqe);
   }
@@ -230,7 +230,7 @@ TEST(Repair, DiedBeforeTheCompletionWasWritten) {
 TEST(Repair, DiedAfterTheCompletionBeforeTheProducerIndex) {
   Scene s;
   s.entry().responder.cq_intent.store(1);
-  s.complete(0, 70);
+  s.complete(0, 0);
   s.cq().arm.armed.store(1);
   s.kill();
   EXPECT_EQ(s.cq().producer.producer.load(), 1u);
@@ -246,15 +246,46 @@ TEST(Repair, DiedAfterTheCompletionOfALaterReceive) {
   s.entry().responder.rq_head.store(2);
   s.entry().responder.cq_intent.store(3);
   s.cq().producer.producer.store(2);
-  s.complete(2, 72);
+  s.complete(2, 2);
   s.kill();
   EXPECT_EQ(s.cq().producer.producer.load(), 3u);
   EXPECT_EQ(s.entry().responder.rq_head.load(), 3u);
 }
 
+// Whoever polls that completion may post the next receive at once.
+TEST(Repair, DiedAfterTheCompletionOfAReceiveWhosePlaceHasAnotherOneByNow) {
+  Scene s;
+  const std::uint32_t slots = s.peer_qp.out.rq_slots;
+  s.post(slots);
+  s.entry().owner.rq_tail.store(slots + 1);
+  s.entry().responder.cq_intent.store(1);
+  s.complete(0, 0);
+  s.kill();
+  EXPECT_EQ(s.entry().responder.rq_head.load(), 1u);
+}
+
+// A survivor that waits for posters flushes as soon as this one has left.
+TEST(Repair, UntilItIsDoneTheDeadProcessCountsAsOneThatMayDeliver) {
+  Scene s;
+  s.entry().responder.cq_intent.store(1);
+  s.complete(0, 0);
+  s.cq().arm.armed.store(1);
+  const hca::ProcessSlot& slot = sure(s.b.arena().slot(s.victim->attach.slot));
+  bool was_seen = false;
+  s.b.host.on_pipe = [&] {
+    was_seen = true;
+    EXPECT_EQ(slot.live.load(), 1u);
+    EXPECT_EQ(slot.generation.load(), s.victim->attach.slot_generation);
+    EXPECT_EQ(s.entry().responder.rq_head.load(), 1u);
+  };
+  s.kill();
+  EXPECT_TRUE(was_seen);
+  EXPECT_EQ(slot.live.load(), 0u);
+}
+
 TEST(Repair, DiedBetweenTheClaimOfAnEventAndItsReport) {
   Scene s;
-  s.complete(0, 70);
+  s.complete(0, 0);
   s.cq().producer.producer.store(1);
   s.entry().responder.rq_head.store(1);
   s.cq().arm.armed.store(hca::CqEntry::kFiring);
@@ -267,7 +298,7 @@ TEST(Repair, DiedBetweenTheClaimOfAnEventAndItsReport) {
 TEST(Repair, ItsEventWaitsIfThePipeIsFull) {
   Scene s;
   s.b.host.pipes_are_full = true;
-  s.complete(0, 70);
+  s.complete(0, 0);
   s.cq().producer.producer.store(1);
   s.entry().responder.rq_head.store(1);
   s.cq().arm.armed.store(hca::CqEntry::kFiring);
@@ -290,7 +321,7 @@ TEST(Repair, ItsOwnerLooksForEventsThatTheDeadOneHasCounted) {
 TEST(Repair, DiedAfterTheReceiveWasGivenUp) {
   Scene s;
   s.entry().responder.cq_intent.store(1);
-  s.complete(0, 70);
+  s.complete(0, 0);
   s.cq().producer.producer.store(1);
   s.entry().responder.rq_head.store(1);
   s.kill();
@@ -306,7 +337,7 @@ TEST(Repair, TheLockOfACompletionQueueIsBroken) {
   s.cq().producer.lock.store(s.owner());
   s.cq().producer.producer.store(4);
   s.cq().consumer.consumer.store(4);
-  s.complete(4, 70);
+  s.complete(4, 0);
   s.entry().responder.cq_intent.store(5);
   s.kill();
   EXPECT_EQ(s.cq().producer.lock.load(), 0u);
@@ -319,8 +350,8 @@ TEST(Repair, DiedAfterItLeftTheLockAndOthersWroteOn) {
   s.peer.good(s.peer.qp(QpType::Ud, s.peer.pd(), s.recv.handle));
   s.entry().responder.cq_intent.store(1);
   s.entry().responder.srq_taken.store(71);
-  s.complete(0, 70);
-  s.complete(4, 71);  // the same place, one round later
+  s.complete(0, 0);
+  s.complete(4, 1);  // the same place, one round later
   s.cq().producer.producer.store(5);
   s.kill();
   EXPECT_EQ(s.entry().responder.srq_taken.load(), 0u) << "it was delivered";

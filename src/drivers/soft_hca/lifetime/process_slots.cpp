@@ -118,9 +118,11 @@ void retire(Core& core, std::uint64_t id, int tries = 0) {
     return;
   }
   session.buried = true;
+  // Until that is done the process counts as one that may deliver: with these stores others take
+  // what it has delivered to for consistent, and flush it.
+  repair_after(core, session);
   slot.live.store(0, std::memory_order_seq_cst);
   slot.generation.store(session.generation + 1, std::memory_order_seq_cst);
-  repair_after(core, session);
   if (core.on_process_ended) core.on_process_ended(id, session.slot);
   notify_peers(core, session);
   tear_down(core, session.slot, session.files, [&core, id] {

@@ -3,7 +3,6 @@
 
 #include "host_abi/preload/system_calls.h"
 #include "linux/process/client_relax.h"
-#include "platform/brief_polling.h"
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -17,8 +16,6 @@
 namespace ib::host_abi::preload {
 namespace {
 
-// The time that a thread polls for an event before it sleeps, if the last wait was not longer.
-constexpr Duration kEventPolling = platform::BriefPolling::kShortSleep;
 std::atomic<bool> waits_are_short{false};  // relaxed: a guess, for any thread
 
 // Without its header; for the fields of a notice.
@@ -56,6 +53,8 @@ bool blocks(int fd) {
 
 }  // namespace
 
+constinit Duration longest_short_wait = platform::BriefPolling::kShortSleep;
+
 bool may_wait_in_softibd(int fd) {
   return waits_are_short.load(std::memory_order_relaxed) && blocks(fd);
 }
@@ -63,7 +62,7 @@ bool may_wait_in_softibd(int fd) {
 int wait_for_event(HeldFile& held, Instant since, Notice& notice) {
   ssize_t got = peek(held.fd(), notice);
   if (got < 0 && errno == EAGAIN && blocks(held.fd())) {
-    const Instant end = since + kEventPolling;
+    const Instant end = since + longest_short_wait;
     if (waits_are_short.load(std::memory_order_relaxed) && os::monotonic_now() < end) {
       got = poll_for_event(held.fd(), end, notice);
     }

@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "host_abi/preload/device_files/held_file.h"
+#include "platform/brief_polling.h"
 #include "verbs/control.h"
 #include "verbs/control_rdma_cm.h"
 
@@ -12,6 +13,11 @@
 #include <cstddef>
 
 namespace ib::host_abi::preload {
+
+// The longest wait that is a short one, and the time that a thread polls for an event before it
+// sleeps, if the last wait was short. What follows a short wait cannot be tested with this one on a
+// busy machine, so tests make it longer.
+extern Duration longest_short_wait;
 
 // Whether a wait is to be expected to be as short as the last one, and the descriptor is one that
 // blocks: softibd may hold the answer to GET_EVENT back for so long.

@@ -5,6 +5,7 @@
 #include "host_abi/preload/device_files/own_stack.h"
 #include "host_abi/preload/device_kinds.h"
 #include "host_abi/preload/fd_table.h"
+#include "host_abi/preload/rdma_cm/event_wait.h"
 #include "host_abi/preload/system_calls.h"
 #include "host_abi/preload/test/stand_in_test.h"
 #include "platform/brief_polling.h"
@@ -349,35 +350,18 @@ TEST_F(PreloadRdmaCm, GetEventGoesOnWhenAnotherThreadClosesTheDescriptor) {
   EXPECT_TRUE(softibd_.device_has_ended());
 }
 
-// The calling thread and those that it starts meanwhile take turns on the core where it is, so that
-// none of them has to wake a core up, which takes longer than a short wait on some machines.
-class OnOneCore {
- public:
-  OnOneCore() {
-    EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
-    EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-  }
-  ~OnOneCore() { EXPECT_EQ(::sched_setaffinity(0, sizeof before_, &before_), 0); }
-  OnOneCore(const OnOneCore&) = delete;
-  OnOneCore& operator=(const OnOneCore&) = delete;
-
- private:
-  cpu_set_t before_;
-};
-
 // softibd may hold back the answer to a program whose last wait was short.
 class PreloadGetEvent : public PreloadRdmaCm {
  public:
   ~PreloadGetEvent() override {
+    longest_short_wait = platform::BriefPolling::kShortSleep;
     if (is_open_) close_device();
     EXPECT_TRUE(softibd_.device_has_ended());
   }
 
  protected:
   PreloadGetEvent() {
+    longest_short_wait = std::chrono::hours(1);
     softibd_.answer_with(repeat);
     softibd_.stay_awake();
     EXPECT_TRUE(ask(fd_, 30));  // from now on by mailbox
@@ -388,9 +372,8 @@ class PreloadGetEvent : public PreloadRdmaCm {
       return told_.exchange(false) ? the_event(rdma_cm_flag::kDrained) : nothing_there();
     });
   }
-  // GET_EVENT with an event that comes while it waits for one, until such a wait was short.
+  // GET_EVENT with an event that comes while it waits for one, until it has found none at first.
   bool waits_are_short_at_last() {
-    const OnOneCore here;
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     do {
       std::atomic<bool> begins = false;

@@ -280,7 +280,7 @@ unsigned setting(const char* name, unsigned otherwise) {
 
 TEST(RdmaCmRandom, NoOrderOfCommandsBreaksTheService) {
   const unsigned first = setting("SOFTIB_FIRST_SEED", 1);
-  const unsigned seeds = setting("SOFTIB_SEEDS", IB_ADDRESS_SANITIZER != 0 ? 300 : 1000);
+  const unsigned seeds = setting("SOFTIB_SEEDS", IB_ADDRESS_SANITIZER != 0 ? 100 : 1000);
   std::size_t events = 0;
   std::size_t moved = 0;
   std::size_t foreign = 0;
