@@ -252,7 +252,7 @@ TEST(Repair, DiedAfterTheCompletionOfALaterReceive) {
   EXPECT_EQ(s.entry().responder.rq_head.load(), 3u);
 }
 
-// Whoever polls that completion may post the next receive at once.
+// The owner may post the next receive as soon as it has polled that completion.
 TEST(Repair, DiedAfterTheCompletionOfAReceiveWhosePlaceHasAnotherOneByNow) {
   Scene s;
   const std::uint32_t slots = s.peer_qp.out.rq_slots;

@@ -15,8 +15,7 @@
 namespace ib::host_abi::preload {
 
 // The longest wait that is a short one, and the time that a thread polls for an event before it
-// sleeps, if the last wait was short. What follows a short wait cannot be tested with this one on a
-// busy machine, so tests make it longer.
+// sleeps, if the last wait was short. Tests make it longer: on a busy machine no wait is as short.
 extern Duration longest_short_wait;
 
 // Whether a wait is to be expected to be as short as the last one, and the descriptor is one that
