@@ -42,6 +42,7 @@ NOBODY = 65534
 SKIPPED = 77
 ETHERNET = "ethernet" in sys.argv[1:] and sys.argv[sys.argv.index("ethernet") - 1] == "--link-layer"
 TREE = "--tree" in sys.argv[1:]
+SOME = bool(os.environ.get("SOFTIB_SOME"))  # a part of the cases or rounds is enough where there are very many
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a test that ctest terminates ends its fabric
@@ -477,7 +478,7 @@ class Report:
 
     def may_take_some(self, every):
         """Of many independent cases SOFTIB_SOME wants one of `every`, other ones in each run."""
-        if os.environ.get("SOFTIB_SOME"):
+        if SOME:
             self.every, self.left = every, random.SystemRandom().randrange(every)
             print(f"  SOFTIB_SOME is set: one case of {every}", flush=True)
 

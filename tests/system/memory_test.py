@@ -116,7 +116,7 @@ def play(fabric, folder, path, remarks):
 
 
 def read_in_flight(fabric, folder, mode, remarks):
-    rounds = os.environ.get("SOFTIB_ROUNDS", "4000")
+    rounds = os.environ.get("SOFTIB_ROUNDS", "1000" if harness.SOME else "4000")
     result = fabric.run([folder / "memory_io", mode, rounds, 1], seconds=240)
     if result.code == 77:
         raise Skipped(result.text.strip())

@@ -60,7 +60,7 @@ struct Choice {
 };
 
 bool leads(const fabric::Fabric& fabric, const IpInterface& from, const IpInterface& to) {
-  return sa::is_same_partition(from.pkey, to.pkey) && is_usable(fabric, *to.port) &&
+  return verbs::share_partition(from.pkey, to.pkey) && is_usable(fabric, *to.port) &&
          fabric.graph().reaches(*from.port, *to.port);
 }
 

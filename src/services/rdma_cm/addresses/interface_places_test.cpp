@@ -100,6 +100,19 @@ TEST_F(InterfacePlaces, ThePartitionIsThatOfTheSource) {
   EXPECT_EQ(find(v4(0x0a000001), v4(0x0a000002)), Error::HostUnreachable);
 }
 
+// Packets between them pass no HCA [IBA1 10.9.3].
+TEST_F(InterfacePlaces, TwoLimitedMembersOfAPartitionDoNotReachEachOther) {
+  constexpr std::uint16_t kLimited = kChild & 0x7fff;
+  const auto set_child = [this](std::uint32_t node, std::uint16_t pkey) {
+    port(node).pkeys = {kFull, pkey};
+    set(node, "ib0.8001", 3, pkey, {{v4(0x0a000101 + node), 24}});
+  };
+  set_child(1, kLimited);
+  ASSERT_EQ(find(v4(0x0a000101), v4(0x0a000102)), Error::None) << "a full member and a limited one";
+  set_child(0, kLimited);
+  EXPECT_EQ(find(v4(0x0a000101), v4(0x0a000102)), Error::HostUnreachable);
+}
+
 TEST_F(InterfacePlaces, ALinkLocalAddressIsOnTheLinkOfItsScope) {
   ASSERT_EQ(find(any_address(Family::Ipv6), v6(kLinkLocal, 2, 3)), Error::None);
   EXPECT_EQ(way.pkey, kChild);
