@@ -70,8 +70,8 @@ def own(folder):
     return ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o mode=1777 tmpfs {folder} && exec "$@"', "sh")
 
 
-def subnet(user, topology, *options):
-    return harness.Fabric(nodes=None, user=user, extra=["--topology", topology, *options])
+def subnet(user, topology, *options, config=""):
+    return harness.Fabric(nodes=None, user=user, extra=["--topology", topology, *options], config=config)
 
 
 def elements(fabric):
