@@ -500,6 +500,8 @@ def test(report, user):
     SCRIPT["path"].write_bytes(PROGRAMS.read_bytes())
     if not glob.glob("/usr/lib/*/librdmacm.so.1") and not os.path.exists("/usr/lib/librdmacm.so.1"):
         harness.need_program("rping")
+    if RSOCKETS:
+        report.may_take_some(2)
     for settings, config, parts in PARTS:
         wanted = [part for part in parts if report.wanted(part.__name__)]
         if not wanted:
