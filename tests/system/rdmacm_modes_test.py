@@ -180,7 +180,7 @@ def sizes(fabric, report):
     some = sorted(random.sample(STREAM_SIZES, 8)) if harness.SOME else STREAM_SIZES
     for name in ("rstream", "riostream"):
         for ways in STREAM_WAYS[name]:
-            with report.case(f"{name} {f'-T {ways} ' if ways else ''}-T v, {len(some)} sizes from 64 bytes to 6 MiB"):
+            with report.case(f"{name} {f'-T {ways} ' if ways else ''}-T v, {len(some)} sizes of 64 bytes to 6 MiB"):
                 for size in some:
                     stream(fabric, name, ways, size)
         for ways in COMBINED_WAYS[name]:

@@ -462,6 +462,16 @@ TEST(Repair, AReceiveThatADatagramHeldGoesBack) {
   EXPECT_EQ(s.entry().lock.rq_lock.load(), 0u);
 }
 
+// In the order of slots, which is another one than that of positions from the second on.
+TEST(Repair, AReceiveInTheMiddleOfTheQueueGoesBack) {
+  DatagramScene s;
+  s.entry().responder.srq_taken.store(83);
+  s.srq_entry().consumer.head.store(3);
+  s.kill();
+  EXPECT_EQ(s.srq_entry().consumer.head.load(), 2u);
+  EXPECT_EQ(s.entry().responder.srq_taken.load(), 0u);
+}
+
 TEST(Repair, AReceiveThatWasCompletedDoesNotGoBack) {
   DatagramScene s;
   s.entry().responder.srq_taken.store(81);
