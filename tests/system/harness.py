@@ -38,6 +38,8 @@ BUILD = pathlib.Path(os.environ.get("SOFTIB_BUILD", SOURCE / "build/release"))
 BIN = pathlib.Path(os.environ.get("SOFTIB_BIN", BUILD / "bin"))
 LIB = pathlib.Path(os.environ.get("SOFTIB_LIB", BUILD / "lib"))
 HOST = "127.0.0.1"
+CLOCK_UNKNOWN = re.compile(r"^Correlation coefficient r\^2: \S+ < 0\.9\n\s*Can't produce a report$", re.MULTILINE)
+CLOCK_TRIES = 5
 NOBODY = 65534
 SKIPPED = 77
 ETHERNET = "ethernet" in sys.argv[1:] and sys.argv[sys.argv.index("ethernet") - 1] == "--link-layer"
@@ -263,6 +265,11 @@ class Result:
         self.words, self.code, self.text, self.seconds = program.words, code, program.text(), seconds
         self.name = program.describe()
 
+    def has_no_clock(self):
+        """Whether it is a program of perftest that has run, and has no figures: other programs ran while it measured
+        how fast the processor's clock goes."""
+        return self.code == 1 and CLOCK_UNKNOWN.search(self.text) is not None
+
     def require(self, *patterns, code=0, forbid=()):
         if self.code is None:
             raise Failed(f"{self.name}: did not end in {self.seconds:.0f} s, killed; it said:\n"
@@ -435,8 +442,16 @@ class Fabric:
         """Returns whether a process listens on `port` by librdmacm."""
         return any(one["local"].endswith(f":{port}") for one in self.ids(pid=pid, state="listening"))
 
-    def pair(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
-             server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening):
+    def pair(self, words, *more, **settings):
+        """pair_once(), again if the machine was too busy for perftest to measure the clock."""
+        for _ in range(CLOCK_TRIES):
+            results = self.pair_once(words, *more, **settings)
+            if not any(result.has_no_clock() for result in results):
+                break
+        return results
+
+    def pair_once(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
+                  server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening):
         """Runs a server and its client, which gets the address as its last word. Returns both results. listens: whether
         a process listens on a port, unless it does so by TCP."""
         port = port or free_port()

@@ -188,26 +188,76 @@ def storage(report, user):
     rules = file_of(user, "srp_daemon.conf", "a\n")
     with subnet(user, "star:4") as fabric:
         wait_for_master(fabric)
-        daemon = fabric.start(["stdbuf", "-oL", "srp_daemon", "-V", "-c", "-R", "60", "-i", "softib0", "-p", "1", "-f", rules],
-                              before=OWN_RUN)
+        daemon = StorageDaemon(fabric, rules)
         with report.case("srp_daemon subscribes at softib's administrator"):
-            wait_for_subscriptions(fabric, daemon)
-            daemon.wait_for_text("performing a capability query", SECONDS)
+            daemon.wait_for_subscriptions()
+            daemon.program.wait_for_text("performing a capability query", SECONDS)
         find_none(report, fabric, rules, "softib's administrator")
         manager = Manager(fabric, 1)
         manager.wait_until_up()
         with report.case("srp_daemon subscribes at OpenSM, which has taken over"):
-            wait_for_subscriptions(fabric, daemon)
+            daemon.wait_for_subscriptions()
         find_none(report, fabric, rules, "OpenSM")
         # srp_daemon has one buffer for what it sends: a notice that it answers meanwhile makes of a subscription the
         # one before once more.
         manager.end("ERR 4307: Failed to UnSubscribe to non existing inform object")
         wait_for_master(fabric)
         with report.case("srp_daemon gets notices of softib's administrator again, and ends"):
-            wait_for_subscriptions(fabric, daemon)
+            daemon.wait_for_subscriptions()
             for action in ("down", "up"):
                 fabric.softib("port", action, "--node", 3, "--fabric", fabric.name).require()
-            end(fabric, daemon)
+            daemon.end()
+
+
+class StorageDaemon:
+    """srp_daemon on the first node. It may answer a notice of a new master just when it has destroyed the address
+    handle for the old one, takes no notice that the send is refused, and waits for its completion until it has taken
+    another's, whose thread then waits without end. softib's trace tells of the send; then another daemon goes on."""
+    LOST = r"srp_daemon \(pid {}, .*ibv_post_send of SEND .* a datagram needs an address handle"
+
+    def __init__(self, fabric, rules):
+        self.fabric, self.rules = fabric, rules
+        self.start()
+
+    def start(self):
+        self.subscribed = 0
+        self.program = self.fabric.start(["stdbuf", "-oL", "srp_daemon", "-V", "-c", "-R", "10", "-i", "softib0", "-p", "1",
+                                          "-f", self.rules], before=OWN_RUN)
+
+    def is_lost(self):
+        told = self.fabric.softib("trace", "--fabric", self.fabric.name).require().text
+        return re.search(self.LOST.format(self.program.pid), told) is not None
+
+    def wait_for_subscriptions(self):
+        """At the master of now: once more than at the last call. To notices, which come to a queue pair with the key of
+        queue pairs 1."""
+        traps = {"64", "144"}  # a port comes, a port is another one
+
+        def subscribed():
+            if self.is_lost():
+                self.program.kill()
+                self.start()
+            last = self.program.text().count("Registering to trap:144")
+            said = self.fabric.run(["saquery", "-I"]).require().text
+            if last > self.subscribed and set(re.findall(r"^\t\ttrap_num\.+(\d+)$", said, re.MULTILINE)) == traps:
+                self.subscribed = last
+                return not self.is_lost()
+            return not self.program.running()
+        harness.wait_until(subscribed, SECONDS, "srp_daemon to subscribe")
+
+    def end(self):
+        def ends():
+            """Of a signal and a notice that come together it sees the one that came last."""
+            self.program.process.send_signal(signal.SIGTERM)
+            return not self.program.running()
+        try:
+            harness.wait_until(ends, SECONDS, "srp_daemon to end")
+        except Failed as failure:
+            raise Failed(f"{failure}; it said:\n{self.program.text()}") from failure
+        result = self.fabric.end(self.program, 30)
+        # The last signal may come when it has put its handler away.
+        if result.code != -signal.SIGTERM or "Deregistering from trap" not in result.text:
+            result.require()
 
 
 def find_none(report, fabric, rules, title):
@@ -216,28 +266,6 @@ def find_none(report, fabric, rules, title):
             said = fabric.run(words).require().text
             if said.strip():
                 raise Failed(f"it says\n{said}")
-
-
-def wait_for_subscriptions(fabric, daemon):
-    """To notices, which come to a queue pair with the key of queue pairs 1."""
-    traps = {"64", "144"}  # a port comes, a port is another one
-
-    def subscriptions():
-        return set(re.findall(r"^\t\ttrap_num\.+(\d+)$", fabric.run(["saquery", "-I"]).require().text, re.MULTILINE))
-    harness.wait_until(lambda: subscriptions() == traps or not daemon.running(), SECONDS, "srp_daemon to subscribe")
-
-
-def end(fabric, daemon):
-    def ends():
-        """Of a signal and a notice that come together it sees the one that came last; and it may wait for a thread of
-        its own that only another signal wakes."""
-        daemon.process.send_signal(signal.SIGTERM)
-        return not daemon.running()
-    harness.wait_until(ends, SECONDS, "srp_daemon to end")
-    result = fabric.end(daemon, 30)
-    # The last signal may come when it has put its handler away.
-    if result.code != -signal.SIGTERM or "Deregistering from trap" not in result.text:
-        result.require()
 
 
 def test(report, user):
