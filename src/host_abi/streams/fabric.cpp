@@ -8,6 +8,7 @@
 #include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/streams/connections.h"
 #include "host_abi/streams/epoll_records.h"
+#include "host_abi/streams/handlers.h"
 #include "host_abi/streams/inherited.h"
 #include "host_abi/streams/inside.h"
 #include "linux/client/client_host.h"
@@ -42,7 +43,7 @@ class Call {
   Call& operator=(const Call&) = delete;
 
  private:
-  Inside inside_;
+  Inside inside_{Inside::Signals::AreBlocked};
   sockets::WithoutCancel no_cancel_;
 };
 
@@ -103,7 +104,9 @@ auto with_client(Function function) -> decltype(function(std::declval<StreamClie
     sockets::say_once(
         said, "softib: SOFTIB_SOCKETS is not a list of addresses; all connections use TCP\n");
   }
-  if (on) take_inherited();
+  if (!on) return;
+  begin_to_replace_handlers();
+  take_inherited();
 }
 
 void before_fork() {

@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/streams/inside.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "host_abi/streams/handlers.h"
+#include "host_abi/streams/sandbox.h"
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 
 namespace ib::host_abi::stream_switch {
-namespace {
-
-constexpr std::uint64_t bit(int signal) {
-  return std::uint64_t{1} << (signal - 1);
-}
-
-// All but those that a fault of the thread raises. Also the two that libc keeps for itself: a
-// thread is not cancelled inside.
-constexpr std::uint64_t kWaiting =
-    ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGABRT));
-
-void set_mask(std::uint64_t mask, std::uint64_t* before) {
-  ::syscall(SYS_rt_sigprocmask, long{SIG_SETMASK}, &mask, before, sizeof mask);
-}
-
-}  // namespace
 
 constinit thread_local int Inside::depth_ = 0;
 
-// A handler finds the depth 0, or does not run: otherwise its calls would be taken for ours.
-Inside::Inside() : error_(errno) {
-  if (depth_ == 0) set_mask(kWaiting, &before_);
+// A handler finds the depth 0, or waits: otherwise its calls would be taken for ours. A thread that
+// lets itself be cancelled anywhere is not cancelled inside.
+Inside::Inside(Signals signals) : error_(errno) {
+  if (depth_ == 0) {
+    ::pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type_);
+    is_blocking_ = signals == Signals::AreBlocked || is_in_sandbox() || !do_handlers_wait();
+  } else {
+    is_blocking_ = signals == Signals::AreBlocked;
+  }
+  if (is_blocking_) set_signal_mask(kWaitingSignals, &before_);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   ++depth_;
 }
@@ -38,7 +30,13 @@ Inside::Inside() : error_(errno) {
 Inside::~Inside() {
   --depth_;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (depth_ == 0) set_mask(before_, nullptr);
+  if (is_blocking_) set_signal_mask(before_, nullptr);
+  if (depth_ == 0) {
+    take_waiting_signals();
+    if (cancel_type_ == PTHREAD_CANCEL_ASYNCHRONOUS) {
+      ::pthread_setcanceltype(cancel_type_, nullptr);
+    }
+  }
   errno = error_;
 }
 

@@ -94,12 +94,15 @@ void OwnLink::shut_read() {
 
 short OwnLink::look(short events) const {
   pollfd entry{fd_, events, 0};
+  long found = 0;
+  do {  // a signal may come, though it waits (inside.h)
 #if defined(SYS_poll)
-  const long found = ::syscall(SYS_poll, &entry, long{1}, long{0});
+    found = ::syscall(SYS_poll, &entry, long{1}, long{0});
 #else
-  timespec none{};
-  const long found = ::syscall(SYS_ppoll, &entry, long{1}, &none, nullptr, std::size_t{8});
+    timespec none{};
+    found = ::syscall(SYS_ppoll, &entry, long{1}, &none, nullptr, std::size_t{8});
 #endif
+  } while (found < 0 && errno == EINTR);
   return found > 0 ? entry.revents : short{0};
 }
 

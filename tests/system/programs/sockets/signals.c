@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -159,6 +161,87 @@ static void handlers(void) {
   expect(got == ROUNDS + atomic_load(&handled), "the count of bytes");
 }
 
+enum { VALUES = 5000 };
+static pthread_t main_thread;
+static atomic_int values, wrong_values;
+static sigjmp_buf back;
+
+static void take_value(int signal, siginfo_t* info, void* context) {
+  (void)signal;
+  (void)context;
+  const int value = atomic_load(&values);
+  if (info->si_value.sival_int != value || info->si_pid != getpid()) atomic_store(&wrong_values, 1);
+  if (send(far_end, "v", 1, MSG_DONTWAIT) == 1) atomic_fetch_add(&handled, 1);
+  atomic_store(&values, value + 1);
+}
+
+static void* send_values(void* unused) {
+  (void)unused;
+  for (int i = 0; i < VALUES; ++i) {
+    const union sigval value = {.sival_int = i};
+    while (pthread_sigqueue(main_thread, SIGRTMIN + 1, value) != 0) sched_yield();
+  }
+  return NULL;
+}
+
+// Each signal with what it came with, in order, in the middle of calls at the stream.
+static void values_of_signals(void) {
+  struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART};
+  action.sa_sigaction = take_value;
+  sigaction(SIGRTMIN + 1, &action, NULL);
+  atomic_store(&handled, 0);
+  main_thread = pthread_self();
+  pthread_t sender;
+  pthread_create(&sender, NULL, send_values, NULL);
+  long got = 0, sent = 0;
+  while (atomic_load(&values) < VALUES || got < sent + atomic_load(&handled)) {
+    char bytes[64];
+    if (atomic_load(&values) < VALUES && send(far_end, "w", 1, 0) == 1) ++sent;
+    const ssize_t some = recv(near_end, bytes, sizeof bytes, 0);
+    if (some <= 0) fail("recv beside signals");
+    got += some;
+  }
+  pthread_join(sender, NULL);
+  expect(atomic_load(&wrong_values) == 0, "what signals came with");
+  expect(got == sent + atomic_load(&handled), "the count of bytes beside signals");
+}
+
+static void jump(int signal) {
+  (void)signal;
+  siglongjmp(back, 1);
+}
+
+// A handler that leaves by a jump leaves no call at the stream half done.
+static void jumps(void) {
+  enum { JUMPS = 2000 };
+  handle(SIGALRM, jump, 0);
+  const struct itimerval soon = {{0, 0}, {0, 100}}, never = {{0, 0}, {0, 0}};
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  volatile int left = JUMPS;
+  volatile long sent = 0, got = 0;
+  while (left > 0) {
+    if (sigsetjmp(back, 1) != 0) {
+      --left;
+      continue;
+    }
+    setitimer(ITIMER_REAL, &soon, NULL);
+    // What a call had moved when the jump came is not known, but it is whole bytes, in order.
+    for (;;) {
+      char bytes[64];
+      if (send(far_end, "j", 1, MSG_DONTWAIT) == 1) sent = sent + 1;
+      const ssize_t some = recv(near_end, bytes, sizeof bytes, MSG_DONTWAIT);
+      for (ssize_t i = 0; i < some; ++i) expect(bytes[i] == 'j', "a byte after a jump");
+      if (some > 0) got = got + some;
+    }
+  }
+  setitimer(ITIMER_REAL, &never, NULL);
+  expect(got >= JUMPS && sent >= JUMPS, "bytes beside jumps");
+  char bytes[64];
+  while (recv(near_end, bytes, sizeof bytes, MSG_DONTWAIT) > 0) continue;
+}
+
 static void* sleep_for_ever(void* unused) {
   (void)unused;
   char byte = 0;
@@ -209,7 +292,9 @@ int main(int count, char** words) {
   interrupts();
   limits();
   handlers();
+  jumps();
   cancelled();
+  values_of_signals();
   broken_pipes();
   puts("all right");
   return 0;
