@@ -181,15 +181,16 @@ Moved End::read_locked(Link& link, std::span<const Part> parts, ReadHow how) {
   if (how.urgent) return read_urgent(parts, how);
   const std::size_t done = how.peek ? look_ahead(link, parts, how) : read_through(link, parts, how);
   let_peer_go_on(link);
+  const bool left_rung = shared_.state.receiving.readable == 0 && stays_rung(how);
   if (done > 0 || length_of(parts) == 0) {
     shared_.edge_due.store(1, std::memory_order_relaxed);
-    return {Verdict::Done, done};
+    return {Verdict::Done, done, left_rung};
   }
   if (is_over_for_reads()) {
     shut_link_for_reads(link);
     return {ended(), 0};
   }
-  return {Verdict::WouldBlock, 0};
+  return {Verdict::WouldBlock, 0, left_rung};
 }
 
 // Until the program's memory is full, or nothing is left to read. Returns how many bytes that is.
@@ -206,12 +207,20 @@ std::size_t End::read_through(Link& link, std::span<const Part> parts, ReadHow h
     }
     if (shared_.state.receiving.readable != 0 || is_over_for_reads()) return done;
     if (done == 0) {
-      if (is_rung(shared_) || !bury_peer(link)) have_peer_send(link);
+      const bool has_bell = is_rung(shared_) && !how.leaves_rung;
+      if (has_bell || !bury_peer(link)) have_peer_send(link);
       take_in(link);
       if (shared_.state.receiving.readable != 0 || is_over_for_reads()) continue;
     }
-    if (settle(link) || done == room) return done;
+    if (stays_rung(how) || settle(link) || done == room) return done;
   }
+}
+
+// Only where the one packet that there is would be taken, and the next message brings no other.
+bool End::stays_rung(ReadHow how) const {
+  const std::uint32_t word = shared_.bell.load(std::memory_order_relaxed);
+  return how.leaves_rung && (word & ~bell::kComing) == bell::kRung && shared_.owed == 0 &&
+         shared_.wants_edges.load(std::memory_order_relaxed) == 0 && !keeps_packet();
 }
 
 // After bytes have been read: the peer gets its receives back, and goes on.

@@ -46,6 +46,7 @@ enum class Verdict : std::uint8_t {
 struct Moved {
   Verdict verdict = Verdict::Done;
   std::size_t bytes = 0;  // Done, WantsRing; may be fewer than wanted
+  bool left_rung = false;
 };
 
 // classes: allow(methods) the calls of a socket
@@ -64,6 +65,10 @@ class End {
     bool peek = false;
     bool urgent = false;       // MSG_OOB: the urgent byte, and nothing else
     bool with_urgent = false;  // SO_OOBINLINE: it is part of the stream
+    // With nothing left the link may stay readable, so that the peer need not ring for the next
+    // message. The caller looks for that in memory, and calls settle_link() before anybody sleeps
+    // at the link.
+    bool leaves_rung = false;
   };
   Moved read(Link& link, std::span<const Part> parts, ReadHow how);
   // `urgent`: the last byte is.
@@ -74,6 +79,10 @@ class End {
   bool shut_down(Link& link, int how);
   // Lets what waits go on: retries what a port that was down has held up.
   void go_on(Link& link);
+  // The link becomes readable if and only if there is something to read. Returns that.
+  bool settle_link(Link& link);
+  // After has_news(): whether a read would find something, which messages for the engine are not.
+  bool is_readable(Link& link);
   // A ring that softibd has given; or nothing, if there is none: then writes block sooner.
   void use_ring(const std::optional<verbs::control::StreamRingOut>& ring);
 
@@ -120,6 +129,7 @@ class End {
   Moved read_urgent(std::span<const Part> parts, ReadHow how);
   void give_way(Link& link);
   bool settle(Link& link);
+  bool stays_rung(ReadHow how) const;
   bool keeps_packet() const;
   void let_peer_go_on(Link& link);
   void have_peer_send(Link& link);

@@ -52,6 +52,30 @@ void End::go_on(Link& link) {
   answer(link);
 }
 
+bool End::settle_link(Link& link) {
+  bool is_quiet = false;
+  {
+    Section section(access_, shared_);
+    if (!section) return true;
+    take_in(link);
+    is_quiet = settle(link);
+  }
+  answer(link);
+  return !is_quiet;
+}
+
+bool End::is_readable(Link& link) {
+  bool is_there = false;
+  {
+    Section section(access_, shared_);
+    if (!section) return true;
+    take_in(link);
+    is_there = shared_.state.receiving.readable != 0 || is_over_for_reads();
+  }
+  answer(link);
+  return is_there;
+}
+
 bool End::is_stuck() const {
   return shared_.pending.header_length != 0 ||
          (shared_.peer_is_buried != 0 && peer_.pending.header_length != 0);

@@ -321,6 +321,13 @@ def signals(fabric, report, folder):
         run(fabric, [own_c_program(folder, "signals"), CLIENT]).require("^all right$")
 
 
+def left_rung(fabric, report, folder):
+    if RSOCKETS:
+        return
+    with report.case("a link that stays readable to the kernel is seen by nobody"):
+        run(fabric, [own_c_program(folder, "left_rung"), CLIENT]).require("^all right$")
+
+
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
         program = harness.build_program(folder, PROGRAMS.parent / "duplex.c", "-pthread")
@@ -511,7 +518,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, signals, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, foreign, fallback, without)),
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, signals, left_rung, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, foreign, fallback, without)),
          ({}, harness.MISSED_LATE, (closing,)),
          ({"ports": 2}, "", (ports,)),
          ({}, harness.MISSED_SOON, (killed,)),

@@ -9,6 +9,7 @@
 #include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/fabric.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/options.h"
 #include "host_abi/streams/own_link.h"
 #include "host_abi/streams/waiting.h"
@@ -218,10 +219,11 @@ void accepted(int fd, int flags, sockaddr* address, socklen_t* length, socklen_t
 }
 
 void about_to_close(int fd) {
-  if (Inside::is()) return;
+  if (Inside::is() || sockets::in_vfork_child()) return;  // there all of this is the parent's
   const int error = errno;
+  forget_set(fd);
   forget_epoll_records(fd);
-  if (is_in_table(fd) && !sockets::in_vfork_child()) {
+  if (is_in_table(fd)) {
     if (Ref one = find_stream(fd); one && one->numbers.load() == 1) {
       streams::End* const end = opened_end_of(*one);
       if (end != nullptr) linger(fd, *end);

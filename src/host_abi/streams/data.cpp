@@ -7,6 +7,7 @@
 #include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/fabric.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/own_link.h"
 #include "host_abi/streams/sandbox.h"
 #include "host_abi/streams/waiting.h"
@@ -122,6 +123,7 @@ ssize_t result_of(Verdict verdict) {
 // recv() without room waits until there is something all the same.
 ssize_t receive_nothing(int fd, Socket& stream, streams::End& end, int flags) {
   TimeLimit limit(fd, POLLIN);
+  settle_left(fd);
   while (true) {
     pollfd entry{fd, POLLIN, 0};
     if (real::poll(&entry, nfds_t{1}, 0) > 0) return 0;
@@ -140,6 +142,8 @@ struct Reading {
   int flags;
   std::size_t wanted;
   std::size_t done = 0;
+  bool leaves_rung = false;  // left_rung.h
+  bool left_rung = false;
 
   bool wants_all() const { return (flags & MSG_WAITALL) != 0; }
   bool peeks() const { return (flags & MSG_PEEK) != 0; }
@@ -157,12 +161,14 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
   how.peek = reading.peeks();
   how.urgent = (reading.flags & MSG_OOB) != 0;
   how.with_urgent = reading.stream.has_urgent_inline.load(std::memory_order_relaxed);
+  how.leaves_rung = reading.leaves_rung;
   TimeLimit limit(reading.fd, POLLIN);
   while (true) {
     const auto parts = cursor.rest();
     const std::size_t tried = streams::length_of(parts);
     const Moved moved = attempt_read(reading.end, reading.fd, parts, how,
                                      (reading.flags & MSG_TRUNC) != 0 && !how.urgent);
+    reading.left_rung = moved.left_rung;
     if (moved.verdict == Verdict::Done) {
       if (how.peek && moved.bytes < reading.wanted && looks_again(reading, limit)) continue;
       reading.done += moved.bytes;
@@ -182,6 +188,7 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
       if (reading.done == 0) return result_of(moved.verdict);
       break;
     }
+    how.leaves_rung = false;
     if (const int error = wait_for(reading.fd, reading.stream, reading.end, POLLIN, limit);
         error != 0) {
       if (reading.done == 0) return failed(error);
@@ -223,7 +230,10 @@ ssize_t receive(int fd, Socket& stream, const iovec* parts, std::size_t count, i
   Reading reading{fd, stream, *end, flags, wanted};
   Cursor<streams::Part> cursor(parts, count);
   const int before = errno;
+  constexpr int kOthers = MSG_PEEK | MSG_OOB | MSG_WAITALL;
+  reading.leaves_rung = (flags & kOthers) == 0 && may_leave_rung(fd, stream, *end);
   const ssize_t result = read_parts(reading, cursor);
+  if (reading.leaves_rung) note_read(stream, reading.left_rung);
   if (result >= 0) errno = before;  // a wait may have been interrupted
   if (end->shared().wants_edges.load(std::memory_order_relaxed) != 0 && end->has_news()) {
     make_edges(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Records by number, under one lock: written after each epoll_ctl(), used when a TCP socket gives
-// its number to a link, and after reads of streams in edge-triggered sets.
+// its number to a link, after reads of streams in edge-triggered sets, and before reads of others.
 #include "host_abi/streams/epoll_records.h"
 
 #include "host_abi/sockets/common/real_calls.h"
@@ -28,6 +28,16 @@ constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // Changed under the lock.
 constinit std::array<std::atomic<Record*>, kMostDescriptors> records{};
 constinit Record* unused = nullptr;
+constinit std::array<std::atomic<bool>, kMostDescriptors> sets{};
+// How many records have the same set and data, by a hash of both.
+constexpr std::size_t kHashes = 65536;
+constinit std::array<std::uint32_t, kHashes> same{};
+
+std::uint32_t& same_as(const Record& record) {
+  const std::uint64_t data = record.event.data.u64;  // not aligned: the structure is packed
+  const auto set = static_cast<std::uint64_t>(record.set);
+  return same[((data ^ set << 40) * 0x9E37'79B9'7F4A'7C15) >> 48];
+}
 
 class Locked {
  public:
@@ -59,6 +69,7 @@ void remove_record(int fd, int set) {
     } else {
       before->next = one->next;
     }
+    --same_as(*one);
     one->next = unused;
     unused = one;
     return;
@@ -66,7 +77,7 @@ void remove_record(int fd, int set) {
 }
 
 // Nothing if memory is short: then the set does without the stream.
-Record* make_record(int fd, int set) {
+Record* make_record(int fd, int set, const epoll_event& event) {
   Record* one = unused;
   if (one != nullptr) {
     unused = one->next;
@@ -75,6 +86,8 @@ Record* make_record(int fd, int set) {
   }
   if (one == nullptr) return nullptr;
   one->set = set;
+  one->event = event;
+  ++same_as(*one);
   one->next = list_of(fd).load();
   list_of(fd).store(one);
   return one;
@@ -89,9 +102,35 @@ void record_epoll(int set, int operation, int fd, const epoll_event* event) {
     remove_record(fd, set);
     return;
   }
-  Record* one = find_record(fd, set);
-  if (one == nullptr && operation == EPOLL_CTL_ADD) one = make_record(fd, set);
-  if (one != nullptr) one->event = *event;
+  if (has_place(set)) sets[static_cast<std::size_t>(set)].store(true, std::memory_order_relaxed);
+  Record* const one = find_record(fd, set);
+  if (one == nullptr) {
+    if (operation == EPOLL_CTL_ADD) make_record(fd, set, *event);
+    return;
+  }
+  --same_as(*one);
+  one->event = *event;
+  ++same_as(*one);
+}
+
+std::optional<EpollRecord> only_record(int fd) {
+  if (!has_epoll_records(fd)) return std::nullopt;
+  const Locked locked;
+  const Record* const one = list_of(fd).load();
+  if (one == nullptr || one->next != nullptr || same_as(*one) != 1) return std::nullopt;
+  return EpollRecord{one->set, one->event};
+}
+
+bool was_set(int set) {
+  return has_place(set) && sets[static_cast<std::size_t>(set)].load(std::memory_order_relaxed);
+}
+
+void forget_records_of_set(int set) {
+  const Locked locked;
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    if (list_of(fd).load(std::memory_order_relaxed) != nullptr) remove_record(fd, set);
+  }
+  sets[static_cast<std::size_t>(set)].store(false, std::memory_order_relaxed);
 }
 
 bool has_epoll_records(int fd) {
@@ -150,7 +189,7 @@ bool EpollMove::done() {
   for (std::size_t i = 0; i < count_; ++i) {
     Entry& one = entries_[i];
     const bool is_edge = (one.event.events & EPOLLET) != 0;
-    if (real::epoll_ctl(one.set, EPOLL_CTL_ADD, fd_, &one.event) == 0 && is_edge) {
+    if (real::epoll_ctl(one.set, EPOLL_CTL_ADD, fd_, &one.event) == 0) {
       record_epoll(one.set, EPOLL_CTL_ADD, fd_, &one.event);
     }
     has_edges |= is_edge;

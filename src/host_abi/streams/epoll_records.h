@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which epoll sets a TCP socket is in that is not connected yet. If it becomes a stream, its number
-// means another file, which then has to be added to the same sets.
+// Which epoll sets a descriptor is in. If a TCP socket becomes a stream, its number means another
+// file, which then has to be added to the same sets.
 //
-// Streams in edge-triggered sets are remembered, too: a reader has its peer's end send (end.h), and
-// what comes by that makes no edge. Over TCP it would.
+// Of streams in edge-triggered sets: a reader has its peer's end send (end.h), and what comes by
+// that makes no edge. Over TCP it would. Of those in others see left_rung.h.
 //
 // A set whose number was closed by system call, and means another one by now, has nothing to remove
 // and is left alone. Thread rule: any thread.
@@ -13,12 +13,23 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 
 namespace ib::host_abi::stream_switch {
 
 // After epoll_ctl() with these arguments has succeeded.
 void record_epoll(int set, int operation, int fd, const epoll_event* event);
 bool has_epoll_records(int fd);
+// The one record of `fd`, if it has no other and nothing else in the set has the same data, as far
+// as is known.
+struct EpollRecord {
+  int set = -1;
+  epoll_event event{};
+};
+std::optional<EpollRecord> only_record(int fd);
+// Whether something was ever added to a set with this number; forgets all that was.
+bool was_set(int set);
+void forget_records_of_set(int set);
 // `fd` is about to be closed or replaced, or will not become a stream any more.
 void forget_epoll_records(int fd);
 
@@ -30,7 +41,7 @@ void make_edges(int fd);
 class EpollMove {
  public:
   explicit EpollMove(int fd);
-  // Returns whether one of the sets is edge-triggered. Remembers these.
+  // Returns whether one of the sets is edge-triggered.
   bool done();
 
  private:

@@ -7,6 +7,7 @@
 #include "host_abi/streams/connections.h"
 #include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/table.h"
 
 #include <fcntl.h>
@@ -23,13 +24,14 @@ namespace {
 namespace real = sockets::real;
 
 bool is_followed(int fd) {
-  return is_in_table(fd) || has_epoll_records(fd);
+  return is_in_table(fd) || has_epoll_records(fd) || was_set(fd);
 }
 
 int duplicated(int original, int result) {
   if (result < 0 || result == original || !is_in_table(original)) return result;
   if (sockets::in_vfork_child()) return result;
   copy(original, result);
+  settle_left(original);
   if (result <= STDERR_FILENO && sockets::is_connection(result)) {
     const int error = errno;
     sockets::replace_standard_stream(result);

@@ -34,6 +34,7 @@ constexpr std::uint64_t kAddress = kWithInfo - 1;
 constinit thread_local bool has_waiting = false;
 constinit thread_local std::uint64_t mask_outside = 0;
 constinit thread_local std::uint32_t calls_until_look = 0;
+constinit thread_local std::uint32_t run = 0;
 
 using Function = void(int, siginfo_t*, void*);
 
@@ -79,6 +80,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     let_wait(signal, info, context);
     return;
   }
+  run = run + 1;
   const std::uint64_t word = words[static_cast<std::size_t>(signal)].load();
   if ((word & kOnce) != 0) {
     struct sigaction none {};
@@ -137,6 +139,10 @@ bool take_waiting_signals() {
   if (!std::exchange(has_waiting, false)) return false;
   set_signal_mask(mask_outside, nullptr);
   return true;
+}
+
+std::uint32_t handlers_run() {
+  return run;
 }
 
 int replace_action(int signal, const struct sigaction* wanted, struct sigaction* before) {

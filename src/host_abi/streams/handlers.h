@@ -37,6 +37,10 @@ bool do_handlers_wait();
 // The thread has left its section. Returns whether signals came, which it takes now.
 bool take_waiting_signals();
 
+// Counts handlers that have run in this thread, if they wait: a call that looks for a while before it
+// sleeps has to see that one has come meanwhile.
+std::uint32_t handlers_run();
+
 // sigaction() with the program's handlers.
 int replace_action(int signal, const struct sigaction* wanted, struct sigaction* before);
 

@@ -4,6 +4,7 @@
 #include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/streams/connections.h"
 #include "host_abi/streams/fabric.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/own_link.h"
 #include "host_abi/streams/table.h"
 
@@ -79,6 +80,7 @@ void take_if_link(int fd) {
   stream->file = os::file_word(fd);
   stream->is_inherited.store(true);
   stream->family = AF_INET;  // until its end is opened
+  begin_leaving(*stream, LeftBy::others());
   put(fd, std::move(stream));
   if (fd <= STDERR_FILENO) sockets::replace_standard_stream(fd);
 }
@@ -91,6 +93,7 @@ void take_links_from(const msghdr& message) {
 void note_links_in(const msghdr& message) {
   for_each_descriptor(message, [](int fd) {
     if (const Ref stream = find_stream(fd)) stream->is_inherited.store(true);
+    settle_left(fd);
   });
 }
 

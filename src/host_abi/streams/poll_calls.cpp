@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// poll(), select() and epoll are the kernel's: a link is ready when its stream is. These
-// functions look for some microseconds before a sleep, as long as that pays, and end sleeps now and
-// then for the sake of messages that wait for a port.
+// poll(), select() and epoll are the kernel's: a link is ready when its stream is, but for those that
+// are left rung (left_rung.h). These functions look for some microseconds before a sleep, as long as
+// that pays, and end sleeps now and then for the sake of messages that wait for a port.
 #include "host_abi/sockets/common/real_calls.h"
-#include "host_abi/sockets/common/tcp_socket.h"
 #include "host_abi/sockets/common/time64.h"
 #include "host_abi/streams/connections.h"
 #include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/fabric.h"
+#include "host_abi/streams/handlers.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/waiting.h"
-
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -44,12 +43,17 @@ int wait_with(std::int64_t timeout, Look look) {
   tell_of_listeners();
   if (timeout == 0 || Inside::is() || !has_any_stream()) return look(timeout);
   const std::int64_t start = now_ns();
+  const std::uint32_t handlers_before = handlers_run();
   if (habit.pays()) {
     int found = 0;
     std::int64_t taken = 0;
     while ((found = look(0)) == 0 && taken < kSpinNs) taken = now_ns() - start;
     habit.end(found != 0, taken);
     if (found != 0) return found;
+  }
+  if (handlers_run() != handlers_before) {
+    errno = EINTR;
+    return -1;
   }
   while (true) {
     std::int64_t left = kForever;
@@ -69,6 +73,10 @@ int ms_of(std::int64_t ns) {
 }
 
 int poll_with(pollfd* entries, nfds_t count, std::int64_t timeout, const sigset_t* mask) {
+  if (is_any_left() && !Inside::is()) {
+    settle_left_here();
+    for (nfds_t i = 0; i < count; ++i) settle_left(entries[i].fd);
+  }
   return wait_with(timeout, [&](std::int64_t ns) {
     if (mask == nullptr && (ns == kForever || ns % 1'000'000 == 0)) {
       return real::poll(entries, count, ms_of(ns));
@@ -87,6 +95,7 @@ int select_with(int count, fd_set* in, fd_set* out, fd_set* except, std::int64_t
     const timespec time = time_of(timeout);
     return real::pselect(count, in, out, except, timeout == kForever ? nullptr : &time, mask);
   }
+  if (!Inside::is()) settle_all_left();
   constexpr std::size_t kWordBits = CHAR_BIT * sizeof(long);
   const auto bits = static_cast<std::size_t>(std::max(count, 0));
   const std::size_t size = (bits + kWordBits - 1) / kWordBits * sizeof(long);
@@ -104,26 +113,78 @@ int select_with(int count, fd_set* in, fd_set* out, fd_set* except, std::int64_t
   });
 }
 
-int epoll_with(int set, epoll_event* events, int room, std::int64_t timeout, const sigset_t* mask) {
-  return wait_with(timeout, [&](std::int64_t ns) {
-    return real::epoll_pwait(set, events, room, ms_of(ns), mask);
-  });
-}
+// epoll_wait() in a set that may have links which are left rung (left_rung.h).
+class EpollWait {
+ public:
+  EpollWait(int set, epoll_event* events, int room, bool has_time)
+      : set_(set), events_(events), room_(room), has_time_(has_time) {}
 
-// A stream by and by, whose epoll sets have to be told then.
-bool may_become_stream(int fd) {
-  return is_on() && sockets::option(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP &&
-         sockets::option(fd, SOL_SOCKET, SO_ACCEPTCONN) == 0 &&
-         sockets::remote_name(fd).length == 0;
-}
-
-void note_edges(int set, int operation, int fd, epoll_event* event) {
-  const bool is_edge = operation != EPOLL_CTL_DEL && (event->events & EPOLLET) != 0;
-  if (!is_edge) {
-    if (has_epoll_records(fd)) record_epoll(set, EPOLL_CTL_DEL, fd, event);
-    return;
+  int look(std::int64_t ns) {
+    if (ns != 0) {
+      // What has come may be nothing that the set wants to know.
+      const int found = settle_left_here() ? 0 : look_in_kernel(0, 0);
+      return found != 0 ? found : sleep(ns);
+    }
+    const bool looks_here = is_any_left_here();
+    const int made = looks_here ? find_left(set_, events_, room_) : 0;
+    const std::int64_t now = now_ns();
+    const bool may_wait = looks_here && (made > 0 || has_time_) && !take_changed();
+    if (may_wait && now - last_look < kBetweenLooks) return made;
+    last_look = now;
+    return look_in_kernel(made, 0);
   }
-  record_epoll(set, EPOLL_CTL_ADD, fd, event);
+
+ private:
+  // Others than these streams wait at most so long for their turn.
+  static constexpr std::int64_t kBetweenLooks = 50'000;
+  // Others may leave links as fast as they are settled here.
+  static constexpr int kMostTries = 3;
+
+  // Behind the events that were made here.
+  int look_in_kernel(int made, std::int64_t ns) {
+    if (made == room_) return made;
+    for (int tries = 0;; ++tries) {
+      const int found = real::epoll_pwait(set_, events_ + made, room_ - made, ms_of(ns), nullptr);
+      if (found <= 0) return made > 0 ? made : found;
+      if (!is_any_left() || tries == kMostTries) return made + found;
+      const int kept = filter_left(set_, events_, made, found);
+      if (kept != kLookAgain) return kept;
+      ns = 0;
+    }
+  }
+  // Events that were taken away are no end of the time.
+  int sleep(std::int64_t ns) {
+    const std::int64_t end = now_ns() + ns;
+    while (true) {
+      const int found = look_in_kernel(0, ns);
+      if (found != 0) return found;
+      if (ns == kForever) continue;
+      ns = end - now_ns();
+      if (ns <= 0) return 0;
+    }
+  }
+
+  static constinit thread_local std::int64_t last_look;
+  int set_;
+  epoll_event* events_;
+  int room_;
+  bool has_time_;
+};
+constinit thread_local std::int64_t EpollWait::last_look = 0;
+
+int epoll_with(int set, epoll_event* events, int room, std::int64_t timeout, const sigset_t* mask) {
+  if (mask != nullptr || room <= 0 || Inside::is() || !has_any_stream()) {
+    if (!Inside::is()) settle_left_here();
+    return wait_with(timeout, [&](std::int64_t ns) {
+      return real::epoll_pwait(set, events, room, ms_of(ns), mask);
+    });
+  }
+  note_wait(set);
+  EpollWait wait(set, events, room, timeout != 0);
+  return wait_with(timeout, [&](std::int64_t ns) { return wait.look(ns); });
+}
+
+void note_edges(int fd) {
   const Ref stream = find_stream(fd);
   streams::End* const end = stream ? end_of(*stream) : nullptr;
   if (end != nullptr) end->shared().wants_edges.store(1);
@@ -197,14 +258,15 @@ int streams_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const ti
 int streams_epoll_ctl(int set, int operation, int fd, epoll_event* event)
     IB_STANDS_FOR("epoll_ctl");
 int streams_epoll_ctl(int set, int operation, int fd, epoll_event* event) {
+  if (Inside::is() || !is_on()) return real::epoll_ctl(set, operation, fd, event);
+  begin_control(fd, operation, event);
   const int result = real::epoll_ctl(set, operation, fd, event);
-  if (result != 0 || Inside::is() || !is_on()) return result;
+  if (result != 0) return result;
   const int error = errno;
-  if (is_in_table(fd)) {
-    note_edges(set, operation, fd, event);
-  } else if (has_epoll_records(fd) || (operation == EPOLL_CTL_ADD && may_become_stream(fd))) {
-    record_epoll(set, operation, fd, event);
-  }
+  record_epoll(set, operation, fd, event);
+  end_control(fd);
+  const bool is_edge = operation != EPOLL_CTL_DEL && (event->events & EPOLLET) != 0;
+  if (is_edge && is_in_table(fd)) note_edges(fd);
   errno = error;
   return result;
 }

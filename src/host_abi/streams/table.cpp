@@ -20,6 +20,10 @@ using sockets::in_vfork_child;
 constinit std::array<std::atomic<Socket*>, kMostDescriptors> table{};
 constinit std::atomic<int> highest{-1};
 constinit std::atomic<int> stream_count{0};  // numbers
+constinit std::atomic<int> lefts{0};
+constexpr std::size_t kSetHashes = 256;
+constinit std::array<std::atomic<int>, kSetHashes> lefts_by_set{};
+constinit std::atomic<int> lefts_in_any{0};
 // Without references: their ends are not closed yet. Anybody pushes; one takes all.
 constinit std::atomic<Socket*> retired{nullptr};
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,6 +32,13 @@ constinit thread_local sockets::LastUse last_use;
 
 std::atomic<Socket*>& place_of(int fd) {
   return table[static_cast<std::size_t>(fd)];
+}
+
+std::atomic<int>& lefts_in(int set) {
+  return lefts_by_set[static_cast<std::size_t>(set) % kSetHashes];
+}
+std::atomic<int>& lefts_of(LeftBy by) {
+  return by.is_in_any_set() ? lefts_in_any : lefts_in(by.set());
 }
 
 // The number no longer means `socket`, whose reference it had.
@@ -72,6 +83,7 @@ bool remove(int fd, Socket& socket) {
 
 void Socket::reset() {
   numbers.store(0);
+  uses.fetch_add(1);
   kind = Kind::Stream;
   family = 0;
   file = stream = 0;
@@ -83,6 +95,7 @@ void Socket::reset() {
   is_inherited.store(false);
   has_urgent_inline.store(false);
   readers.store(0);
+  is_never_left.store(false);
   habit.begin_again();
   next = nullptr;
 }
@@ -93,6 +106,7 @@ void Ref::let_go() {
 
 void release(Socket* socket) {
   if (socket == nullptr || socket->references.fetch_sub(1) != 1) return;
+  stop_leaving(*socket);
   socket->next = retired.load();
   while (!retired.compare_exchange_weak(socket->next, socket)) continue;
 }
@@ -187,6 +201,35 @@ int next_in_table(int from) {
 
 bool has_any_stream() {
   return stream_count.load(std::memory_order_relaxed) > 0;
+}
+
+LeftBy left_by(const Socket& stream) {
+  return LeftBy(stream.left.load(std::memory_order_relaxed));
+}
+
+void begin_leaving(Socket& stream, LeftBy by) {
+  std::uint64_t nobody = 0;
+  if (!stream.left.compare_exchange_strong(nobody, by.word())) return;
+  lefts_of(by).fetch_add(1);
+  lefts.fetch_add(1);
+}
+
+bool stop_leaving(Socket& stream) {
+  if (!left_by(stream).is_anybody()) return false;
+  const LeftBy by(stream.left.exchange(0));
+  if (!by.is_anybody()) return false;
+  lefts_of(by).fetch_sub(1);
+  lefts.fetch_sub(1);
+  return true;
+}
+
+int left_count() {
+  return lefts.load(std::memory_order_relaxed);
+}
+
+int left_count(int set) {
+  return lefts_in(set).load(std::memory_order_relaxed) +
+         lefts_in_any.load(std::memory_order_relaxed);
 }
 
 void lock_table() {

@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t { Stream, Listener };
 struct Socket {
   std::atomic<std::uint32_t> references{0};
   std::atomic<std::uint32_t> numbers{0};  // of this process, which mean it
+  std::atomic<std::uint32_t> uses{0};     // of this place: one for each stream and listener
   // These do not change in the table.
   Kind kind = Kind::Stream;
   int family = 0;
@@ -42,6 +43,8 @@ struct Socket {
   std::atomic<bool> has_urgent_inline{false};  // SO_OOBINLINE
   std::atomic<int> readers{0};                 // threads that sleep in a call to read it
   std::atomic<bool> is_nonblocking{false};     // known in a sandbox only (sandbox.h)
+  std::atomic<std::uint64_t> left{0};          // LeftBy: who has left it rung (left_rung.h)
+  std::atomic<bool> is_never_left{false};      // others wait for it, too
   SpinHabit habit;                             // of threads that wait for it alone
   Socket* next = nullptr;                      // of those without references
 
@@ -97,6 +100,40 @@ bool is_in_table(int fd);
 // The first descriptor of the table at or above `from`; -1 if there is none.
 int next_in_table(int from);
 bool has_any_stream();
+
+// Who has left a stream rung: a thread, and the epoll set that it waits in, in one word.
+class LeftBy {
+ public:
+  // Nobody.
+  LeftBy() = default;
+  // Another process may have, for whoever waits there.
+  static LeftBy others() { return LeftBy(nullptr, kAnySet); }
+  // `thread`: an address of its own.
+  LeftBy(const void* thread, int set)
+      : word_(static_cast<std::uint64_t>(set) << kSetShift | reinterpret_cast<std::uintptr_t>(thread)) {}
+  explicit LeftBy(std::uint64_t word) : word_(word) {}
+
+  std::uint64_t word() const { return word_; }
+  bool is_anybody() const { return word_ != 0; }
+  bool is(const void* thread) const {
+    return (word_ & ((std::uint64_t{1} << kSetShift) - 1)) ==
+           reinterpret_cast<std::uintptr_t>(thread);
+  }
+  int set() const { return static_cast<int>(word_ >> kSetShift); }
+  bool is_in_any_set() const { return set() == kAnySet; }
+
+ private:
+  static constexpr int kSetShift = 48;  // addresses of programs have fewer bits
+  static constexpr int kAnySet = kMostDescriptors - 1;
+  std::uint64_t word_ = 0;
+};
+LeftBy left_by(const Socket& stream);
+void begin_leaving(Socket& stream, LeftBy by);
+// Returns false if nobody has left it.
+bool stop_leaving(Socket& stream);
+int left_count();
+// At least those of `set`.
+int left_count(int set);
 
 // Children of fork() that this process has made.
 std::uint32_t forks();

@@ -6,6 +6,7 @@
 #include "host_abi/sockets/common/real_calls.h"
 #include "host_abi/streams/fabric.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/own_link.h"
 #include "host_abi/streams/sandbox.h"
 #include "linux/process/cpu_pause.h"
@@ -136,6 +137,8 @@ int TimeLimit::left_ms(int most) {
 
 int wait_for(int fd, Socket& stream, streams::End& end, short events, TimeLimit& limit) {
   if (events == POLLIN && spin(stream, end)) return 0;
+  settle_left(fd);
+  if (events == POLLIN && end.has_news()) return 0;
   const bool is_stuck = end.is_stuck();
   const bool is_shared = stream.is_inherited.load() || stream.forks.load() != forks();
   const bool is_counted = events == POLLIN && !is_shared && !is_in_sandbox();

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Links that are left rung (streams/end.h): a thread has read them to their end, and looks for more
+// in memory, so that neither side needs a system call for the bell. To the kernel they are readable
+// all the time.
+//
+// Only a thread that waits in one level-triggered epoll set does that, with streams that are in no
+// other set and that no other process has: epoll_wait() here makes the events of such a stream
+// itself, and takes those of the kernel's away that stand for nothing. Before a thread sleeps, and
+// wherever else the kernel's readiness counts, links are *settled*. A program that looks past libc
+// finds a link readable at most once too often.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include "host_abi/streams/table.h"
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+
+namespace ib::host_abi::stream_switch {
+
+// The calling thread waits in this set.
+void note_wait(int set);
+
+// Around an epoll_ctl() that changes what is wanted of `fd`.
+void begin_control(int fd, int operation, const epoll_event* event);
+void end_control(int fd);
+// The calling thread has changed a set since the last call.
+bool take_changed();
+
+// Before a read of `stream`: whether it may leave the link rung. It counts as left then.
+bool may_leave_rung(int fd, Socket& stream, const streams::End& end);
+// After that read.
+void note_read(Socket& stream, bool left_rung);
+
+bool is_any_left();
+bool is_any_left_here();  // by the calling thread, in any set
+// Events of streams that the calling thread has left in `set`. Returns their number.
+int find_left(int set, epoll_event* events, int room);
+// Takes from the kernel's events those of links that are left rung without anything to read, and
+// those of streams that are among the first `made` events. Returns how many are left of all, or
+// kLookAgain: another thread has left links, which are settled now.
+inline constexpr int kLookAgain = -2;
+int filter_left(int set, epoll_event* events, int made, int found);
+
+// Returns false if something has come to one of them.
+bool settle_left_here();
+void settle_left(int fd);
+void settle_all_left();
+// `set` is about to be closed.
+void forget_set(int set);
+
+}  // namespace ib::host_abi::stream_switch

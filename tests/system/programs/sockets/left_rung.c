@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// A connection of this process with itself that one thread reads by a level-triggered epoll set, so
+// that its link may stay readable while there is nothing to read (host_abi/streams/left_rung.h). No
+// other way to look may see that. As over TCP. left_rung ADDRESS
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int near_end = -1, far_end = -1, set = -1;
+
+static void fail(const char* what) {
+  fprintf(stderr, "%s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static void expect(int is_right, const char* what) {
+  if (!is_right) fail(what);
+}
+
+static void control(int operation, int fd, uint32_t events) {
+  struct epoll_event event = {.events = events, .data = {.u64 = 0x1234567800000000u + (unsigned)fd}};
+  expect(epoll_ctl(set, operation, fd, &event) == 0, "epoll_ctl");
+}
+
+// Returns the events of `fd` in the set, 0 if there are none in that time.
+static uint32_t events_of(int fd, int ms) {
+  struct epoll_event events[8];
+  const int found = epoll_wait(set, events, 8, ms);
+  expect(found >= 0, "epoll_wait");
+  for (int i = 0; i < found; ++i) {
+    if (events[i].data.u64 == 0x1234567800000000u + (unsigned)fd) return events[i].events;
+  }
+  return 0;
+}
+
+static void write_byte(void) { expect(send(far_end, "x", 1, 0) == 1, "send"); }
+
+static void read_byte(void) {
+  char byte[8];
+  expect(recv(near_end, byte, sizeof byte, MSG_DONTWAIT) == 1, "recv");
+}
+
+// Afterwards this thread has left the link readable, if it ever does.
+static void leave(void) {
+  for (int i = 0; i < 64; ++i) {
+    write_byte();
+    expect(events_of(near_end, 1000) == EPOLLIN, "a byte");
+    read_byte();
+  }
+}
+
+static int is_readable_by_poll(int fd) {
+  struct pollfd entry = {fd, POLLIN, 0};
+  expect(poll(&entry, 1, 0) >= 0, "poll");
+  return entry.revents != 0;
+}
+
+static int is_readable_by_select(int fd) {
+  fd_set in;
+  FD_ZERO(&in);
+  FD_SET(fd, &in);
+  struct timeval none = {0, 0};
+  const int found = select(fd + 1, &in, NULL, NULL, &none);
+  expect(found >= 0, "select");
+  return found != 0;
+}
+
+static void* poll_in_thread(void* found) {
+  *(int*)found = is_readable_by_poll(near_end);
+  return NULL;
+}
+
+static void* wait_in_thread(void* found) {
+  *(int*)found = (int)events_of(near_end, 20);
+  return NULL;
+}
+
+static int in_thread(void* (*function)(void*)) {
+  pthread_t thread;
+  int found = -1;
+  pthread_create(&thread, NULL, function, &found);
+  pthread_join(thread, NULL);
+  return found;
+}
+
+static void waits(void) {
+  leave();
+  expect(events_of(near_end, 0) == 0, "an event without a byte");
+  expect(events_of(near_end, 20) == 0, "an event without a byte, after a wait");
+}
+
+static void other_calls(void) {
+  leave();
+  expect(!is_readable_by_poll(near_end), "poll");
+  leave();
+  expect(!is_readable_by_select(near_end), "select");
+  leave();
+  expect(recv(near_end, NULL, 0, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv of nothing");
+  leave();
+  char byte = 0;
+  expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv");
+  expect(recv(near_end, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == -1 && errno == EAGAIN, "MSG_PEEK");
+  expect(!is_readable_by_poll(near_end), "poll after that");
+}
+
+static void other_threads(void) {
+  leave();
+  expect(in_thread(poll_in_thread) == 0, "poll by another thread");
+}
+
+static void other_waiters(void) {
+  leave();
+  expect(in_thread(wait_in_thread) == 0, "epoll_wait by another thread");
+}
+
+static void duplicates(void) {
+  leave();
+  const int copy = dup(near_end);
+  expect(!is_readable_by_poll(copy), "a duplicate");
+  close(copy);
+}
+
+static void children(void) {
+  leave();
+  const pid_t child = fork();
+  if (child == 0) _exit(is_readable_by_poll(near_end) || events_of(near_end, 20) != 0 ? 1 : 0);
+  int status = -1;
+  waitpid(child, &status, 0);
+  expect(status == 0, "a child");
+}
+
+// Others in the set, and other wishes.
+static void other_events(void) {
+  int ends[2];
+  expect(pipe(ends) == 0, "pipe");
+  control(EPOLL_CTL_ADD, ends[0], EPOLLIN);
+  leave();
+  expect(write(ends[1], "p", 1) == 1, "write");
+  expect(events_of(ends[0], 1000) == EPOLLIN, "a pipe");
+  char byte = 0;
+  expect(read(ends[0], &byte, 1) == 1, "read");
+  leave();
+  control(EPOLL_CTL_MOD, near_end, EPOLLIN | EPOLLOUT);
+  expect(events_of(near_end, 1000) == EPOLLOUT, "writable");
+  write_byte();
+  expect(events_of(near_end, 1000) & EPOLLIN, "readable, and writable");
+  read_byte();
+  control(EPOLL_CTL_MOD, near_end, EPOLLOUT);
+  write_byte();
+  expect(events_of(near_end, 1000) == EPOLLOUT, "writable only");
+  control(EPOLL_CTL_MOD, near_end, EPOLLIN);
+  expect(events_of(near_end, 1000) == EPOLLIN, "readable again");
+  read_byte();
+  leave();
+  control(EPOLL_CTL_DEL, near_end, 0);
+  write_byte();
+  expect(events_of(near_end, 20) == 0, "not in the set");
+  control(EPOLL_CTL_ADD, near_end, EPOLLIN);
+  expect(events_of(near_end, 1000) == EPOLLIN, "in the set again");
+  read_byte();
+  leave();
+  control(EPOLL_CTL_MOD, near_end, EPOLLIN | EPOLLET);
+  expect(events_of(near_end, 20) == 0, "an edge without a byte");
+  write_byte();
+  expect(events_of(near_end, 1000) == EPOLLIN && events_of(near_end, 20) == 0, "one edge");
+  read_byte();
+  control(EPOLL_CTL_MOD, near_end, EPOLLIN);
+  leave();
+  const int outer = epoll_create1(0);
+  struct epoll_event event = {.events = EPOLLIN};
+  expect(epoll_ctl(outer, EPOLL_CTL_ADD, set, &event) == 0, "a set in a set");
+  // It may be found ready once too often, but not for good.
+  for (int i = 0; i < 8 && epoll_wait(outer, &event, 1, 0) == 1; ++i) {
+    expect(events_of(near_end, 0) == 0, "an event of the inner set");
+  }
+  expect(epoll_wait(outer, &event, 1, 0) == 0, "the outer set");
+  close(outer);
+  close(ends[1]);
+  close(ends[0]);
+}
+
+// A new set with the number of one that was closed has nothing in it.
+static void other_set(void) {
+  leave();
+  const int number = set;
+  close(set);
+  set = epoll_create1(0);
+  expect(set == number, "the same number");
+  write_byte();
+  expect(events_of(near_end, 20) == 0, "a new set");
+  control(EPOLL_CTL_ADD, near_end, EPOLLIN);
+  expect(events_of(near_end, 1000) == EPOLLIN, "added to the new set");
+  read_byte();
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void* write_later(void* unused) {
+  (void)unused;
+  for (int i = 0; i < 200; ++i) {
+    const struct timespec pause = {0, i % 5 * 20000};
+    nanosleep(&pause, NULL);
+    write_byte();
+  }
+  return NULL;
+}
+
+// Bytes that come before, while and after the thread goes to sleep.
+static void sleeps(void) {
+  pthread_t writer;
+  int got = 0;
+  leave();
+  pthread_create(&writer, NULL, write_later, NULL);
+  while (got < 200) {
+    expect(events_of(near_end, 10000) == EPOLLIN, "a byte for a thread that sleeps");
+    char bytes[64];
+    const ssize_t some = recv(near_end, bytes, sizeof bytes, MSG_DONTWAIT);
+    expect(some > 0, "recv after an event");
+    got += (int)some;
+  }
+  pthread_join(writer, NULL);
+  const double begin = now();
+  expect(events_of(near_end, 50) == 0 && now() - begin > 0.045, "the time of a wait");
+}
+
+static void ending(void) {
+  leave();
+  shutdown(far_end, SHUT_RDWR);
+  expect(events_of(near_end, 10000) & EPOLLIN, "the end of the stream");
+  char byte = 0;
+  expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == 0, "the end");
+}
+
+// Each with a connection and a set of its own: what another thread or process has seen is not left
+// readable any more.
+static void run(void (*part)(void), int listener, const struct sockaddr_in* name) {
+  far_end = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(far_end, (const struct sockaddr*)name, sizeof *name) != 0) fail("connect");
+  near_end = accept(listener, NULL, NULL);
+  if (near_end < 0) fail("accept");
+  set = epoll_create1(0);
+  control(EPOLL_CTL_ADD, near_end, EPOLLIN);
+  part();
+  close(far_end);
+  close(near_end);
+  close(set);
+}
+
+int main(int count, char** words) {
+  if (count < 2) return 2;
+  struct sockaddr_in name = {.sin_family = AF_INET};
+  socklen_t length = sizeof name;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  inet_pton(AF_INET, words[1], &name.sin_addr);
+  if (bind(listener, (struct sockaddr*)&name, sizeof name) != 0 || listen(listener, 8) != 0 ||
+      getsockname(listener, (struct sockaddr*)&name, &length) != 0) {
+    fail("listen");
+  }
+  void (*const parts[])(void) = {sleeps,          other_events,   other_set,     waits,
+                                 other_calls,     other_threads,  other_waiters, duplicates,
+                                 children,        ending};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) run(parts[i], listener, &name);
+  puts("all right");
+  return 0;
+}
