@@ -11,7 +11,6 @@
 #include "host_abi/streams/handlers.h"
 #include "host_abi/streams/inherited.h"
 #include "host_abi/streams/inside.h"
-#include "host_abi/streams/left_rung.h"
 #include "linux/client/client_host.h"
 
 #include <netinet/in.h>
@@ -111,7 +110,6 @@ auto with_client(Function function) -> decltype(function(std::declval<StreamClie
 }
 
 void before_fork() {
-  settle_all_left();
   lock_table();
   lock_epoll_records();
 }

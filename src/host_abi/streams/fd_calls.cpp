@@ -31,7 +31,6 @@ int duplicated(int original, int result) {
   if (result < 0 || result == original || !is_in_table(original)) return result;
   if (sockets::in_vfork_child()) return result;
   copy(original, result);
-  settle_left(original);
   if (result <= STDERR_FILENO && sockets::is_connection(result)) {
     const int error = errno;
     sockets::replace_standard_stream(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The one handler that the kernel knows, and a word for each signal with the program's.
+// The one handler that is installed at the kernel, and a word for each signal with the program's.
 #include "host_abi/streams/handlers.h"
 
 #include "host_abi/preload/real.h"
@@ -156,8 +156,7 @@ int replace_action(int signal, const struct sigaction* wanted, struct sigaction*
   struct sigaction ours {};
   const struct sigaction* given = wanted;
   // A child of vfork() has handlers of its own, but its parent's words.
-  const bool replaces =
-      is_handler && mode.load() != Mode::Blocks && !sockets::in_vfork_child();
+  const bool replaces = is_handler && mode.load() != Mode::Blocks && !sockets::in_vfork_child();
   if (replaces) {
     ours = *wanted;
     ours.sa_sigaction = on_signal;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Signal handlers of the program wait while their thread is inside (inside.h). To block signals
 // takes two system calls each time, which is more than a read or a write takes otherwise. So the
-// handler that the kernel knows is one of the switch's: it calls the program's, or, inside, blocks
-// all signals, gives its own back to the kernel and returns; at the end of the section they are
-// unblocked. The program's handler then runs with all that the signal came with.
+// handler that is installed at the kernel is one of the switch's: it calls the program's, or,
+// inside, blocks all signals, gives its own back to the kernel and returns; at the end of the
+// section they are unblocked. The program's handler then runs with all that the signal came with.
 //
 // A handler that was installed past libc's functions does not wait. So now and then the kernel's
 // handlers are looked at; if one is not the switch's, signals are blocked from then on. So they are
@@ -37,8 +37,8 @@ bool do_handlers_wait();
 // The thread has left its section. Returns whether signals came, which it takes now.
 bool take_waiting_signals();
 
-// Counts handlers that have run in this thread, if they wait: a call that looks for a while before it
-// sleeps has to see that one has come meanwhile.
+// Counts handlers that have run in this thread, if they wait: a call that looks for a while before
+// it sleeps has to see that one has come meanwhile.
 std::uint32_t handlers_run();
 
 // sigaction() with the program's handlers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What each thread has left rung, in a list of its own; and who has left a stream, in its entry of
-// the table, where others find it.
+// Each thread has a list of the links that it has left rung. Other threads find in the table who
+// has left a stream (LeftBy).
 #include "host_abi/streams/left_rung.h"
 
 #include "host_abi/sockets/common/real_calls.h"
@@ -27,7 +27,7 @@ struct Left {
   Socket* socket = nullptr;
   std::uint32_t use = 0;  // of the place in the table
   int home = -1;          // the set that the thread waited in (LeftBy)
-  int set = -1;           // -1: it is in none now, or nobody wants to know whether it is readable
+  int set = -1;           // -1: it is in none now, or not for reading
   std::uint32_t events = 0;
   std::uint64_t data = 0;
 };
@@ -100,7 +100,9 @@ bool add_to_list(int fd, Socket& stream) {
   const int error = errno;
   const bool has_it = real::epoll_ctl(record->set, EPOLL_CTL_MOD, fd, &event) == 0;
   errno = error;
-  if (has_it) here.add({fd, &stream, stream.uses.load(), last_set, last_set, event.events & kIn, event.data.u64});
+  if (has_it)
+    here.add(
+        {fd, &stream, stream.uses.load(), last_set, last_set, event.events & kIn, event.data.u64});
   return has_it;
 }
 

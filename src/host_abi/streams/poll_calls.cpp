@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// poll(), select() and epoll are the kernel's: a link is ready when its stream is, but for those that
-// are left rung (left_rung.h). These functions look for some microseconds before a sleep, as long as
-// that pays, and end sleeps now and then for the sake of messages that wait for a port.
+// poll(), select() and epoll are the kernel's: a link is ready when its stream is, but for those
+// that are left rung (left_rung.h). These functions look for some microseconds before a sleep, as
+// long as that pays, and end sleeps now and then for the sake of messages that wait for a port.
 #include "host_abi/sockets/common/real_calls.h"
 #include "host_abi/sockets/common/time64.h"
 #include "host_abi/streams/connections.h"
@@ -121,7 +121,7 @@ class EpollWait {
 
   int look(std::int64_t ns) {
     if (ns != 0) {
-      // What has come may be nothing that the set wants to know.
+      // News may be of a stream that has left the set.
       const int found = settle_left_here() ? 0 : look_in_kernel(0, 0);
       return found != 0 ? found : sleep(ns);
     }

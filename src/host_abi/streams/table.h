@@ -101,7 +101,7 @@ bool is_in_table(int fd);
 int next_in_table(int from);
 bool has_any_stream();
 
-// Who has left a stream rung: a thread, and the epoll set that it waits in, in one word.
+// The thread that has left a stream rung, and the epoll set that it waits in, in one word.
 class LeftBy {
  public:
   // Nobody.
@@ -110,7 +110,8 @@ class LeftBy {
   static LeftBy others() { return LeftBy(nullptr, kAnySet); }
   // `thread`: an address of its own.
   LeftBy(const void* thread, int set)
-      : word_(static_cast<std::uint64_t>(set) << kSetShift | reinterpret_cast<std::uintptr_t>(thread)) {}
+      : word_(static_cast<std::uint64_t>(set) << kSetShift |
+              reinterpret_cast<std::uintptr_t>(thread)) {}
   explicit LeftBy(std::uint64_t word) : word_(word) {}
 
   std::uint64_t word() const { return word_; }

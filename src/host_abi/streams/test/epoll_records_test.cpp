@@ -59,7 +59,7 @@ TEST_F(EpollMoveTest, TheSetGetsTheOtherFile) {
   EXPECT_EQ(ready(), 0u);  // the unconnected socket would be hung up
   ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
   EXPECT_EQ(ready(), std::uint32_t{EPOLLIN});
-  EXPECT_FALSE(has_epoll_records(fd_));
+  EXPECT_TRUE(has_epoll_records(fd_));  // of the other file now
 }
 
 TEST_F(EpollMoveTest, TheLastChangeCounts) {
@@ -86,6 +86,34 @@ TEST_F(EpollMoveTest, ASetThatIsGoneIsLeftAlone) {
   move();
   ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
   EXPECT_EQ(ready(), 0u);
+}
+
+TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
+  EXPECT_FALSE(only_record(fd_).has_value());
+  control(EPOLL_CTL_ADD, EPOLLIN);
+  ASSERT_TRUE(only_record(fd_).has_value());
+  EXPECT_EQ(only_record(fd_)->set, set_);
+  EXPECT_EQ(only_record(fd_)->event.events, EPOLLIN);
+  EXPECT_FALSE(only_record(held_).has_value());
+
+  // Another descriptor with the same data.
+  epoll_event event{EPOLLIN, {.u64 = kData}};
+  record_epoll(set_, EPOLL_CTL_ADD, pair_[1], &event);
+  EXPECT_FALSE(only_record(fd_).has_value());
+  event.data.u64 = kData + 1;
+  record_epoll(set_, EPOLL_CTL_MOD, pair_[1], &event);
+  EXPECT_TRUE(only_record(fd_).has_value());
+  forget_epoll_records(pair_[1]);
+
+  // Another set.
+  const int other = ::epoll_create1(EPOLL_CLOEXEC);
+  record_epoll(other, EPOLL_CTL_ADD, fd_, &event);
+  EXPECT_FALSE(only_record(fd_).has_value());
+  EXPECT_TRUE(was_set(other));
+  forget_records_of_set(other);
+  EXPECT_FALSE(was_set(other));
+  EXPECT_TRUE(only_record(fd_).has_value());
+  ::close(other);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/streams/handlers.h"
 
-#include "host_abi/streams/inside.h"
 #include "base/sanitizer.h"
+#include "host_abi/streams/inside.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -106,8 +106,7 @@ TEST(Handlers, AllThatCameRun) {
       send(SIGUSR2, 4);
       send(SIGUSR1, 5);
     }
-    EXPECT_EQ(all_that_came(),
-              (std::vector<Came>{{SIGUSR1, 5, false}, {SIGUSR2, 4, false}}));
+    EXPECT_EQ(all_that_came(), (std::vector<Came>{{SIGUSR1, 5, false}, {SIGUSR2, 4, false}}));
     EXPECT_EQ(mask_now(), before);
   });
 }

@@ -113,6 +113,37 @@ TEST(StreamTable, ThreadsFindAStreamThatOthersForget) {
   close_unseen(number.load());
 }
 
+TEST(StreamTable, OneThreadLeavesAStreamUntilSomebodyStopsThat) {
+  const char one = 0;
+  const char other = 0;
+  constexpr int kSet = 7;
+  constexpr int kOtherSet = 8;
+  Ref stream = make();
+  ASSERT_TRUE(stream);
+  EXPECT_FALSE(left_by(*stream).is_anybody());
+  EXPECT_FALSE(stop_leaving(*stream));
+
+  begin_leaving(*stream, LeftBy(&one, kSet));
+  begin_leaving(*stream, LeftBy(&one, kSet));
+  begin_leaving(*stream, LeftBy(&other, kOtherSet));
+  EXPECT_TRUE(left_by(*stream).is(&one));
+  EXPECT_FALSE(left_by(*stream).is(&other));
+  EXPECT_EQ(left_count(), 1);
+  EXPECT_EQ(left_count(kSet), 1);
+  EXPECT_EQ(left_count(kOtherSet), 0);
+
+  EXPECT_TRUE(stop_leaving(*stream));
+  EXPECT_EQ(left_count(), 0);
+  EXPECT_EQ(left_count(kSet), 0);
+
+  // Of another process: for each set.
+  begin_leaving(*stream, LeftBy::others());
+  EXPECT_EQ(left_count(kSet), 1);
+  EXPECT_EQ(left_count(kOtherSet), 1);
+  stream = {};  // a place that is not used is left by nobody
+  EXPECT_EQ(left_count(), 0);
+}
+
 }  // namespace
 }  // namespace stream_switch
 

@@ -227,7 +227,7 @@ static void jumps(void) {
       continue;
     }
     setitimer(ITIMER_REAL, &soon, NULL);
-    // What a call had moved when the jump came is not known, but it is whole bytes, in order.
+    // A jump may come before the count of a call is taken: the counts are too low then.
     for (;;) {
       char bytes[64];
       if (send(far_end, "j", 1, MSG_DONTWAIT) == 1) sent = sent + 1;
