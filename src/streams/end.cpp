@@ -77,7 +77,7 @@ End::~End() = default;
 
 bool End::has_news() const {
   return own_->has_arrival() || shared_.state.receiving.readable != 0 ||
-         shared_.broken.load(std::memory_order_relaxed) != 0;
+         shared_.broken.load(std::memory_order_relaxed) != 0 || is_over_for_reads();
 }
 
 bool End::is_over_for_reads() const {

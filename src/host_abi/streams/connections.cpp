@@ -222,11 +222,11 @@ void about_to_close(int fd) {
   if (Inside::is() || sockets::in_vfork_child()) return;  // there all of this is the parent's
   const int error = errno;
   forget_set(fd);
-  forget_epoll_records(fd);
   if (is_in_table(fd)) {
     if (Ref one = find_stream(fd); one && one->numbers.load() == 1) {
       streams::End* const end = opened_end_of(*one);
       if (end != nullptr) linger(fd, *end);
+      if (!one->is_inherited.load() && one->forks.load() == forks()) leave_epoll_sets(fd);
     }
     const Ref one = forget(fd);
     const bool is_last = one && one->numbers.load() == 0;
@@ -238,6 +238,7 @@ void about_to_close(int fd) {
       unlisten_at(one->address);
     }
   }
+  forget_epoll_records(fd);
   errno = error;
 }
 

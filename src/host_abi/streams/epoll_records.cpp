@@ -143,6 +143,18 @@ void forget_epoll_records(int fd) {
   while (const Record* one = list_of(fd).load()) remove_record(fd, one->set);
 }
 
+void leave_epoll_sets(int fd) {
+  if (!has_epoll_records(fd)) return;
+  const int error = errno;
+  const Locked locked;
+  while (const Record* one = list_of(fd).load()) {
+    epoll_event none{};
+    real::epoll_ctl(one->set, EPOLL_CTL_DEL, fd, &none);
+    remove_record(fd, one->set);
+  }
+  errno = error;
+}
+
 // The kernel looks at a file whose entry is changed, and reports it if it is ready. An entry with
 // EPOLLONESHOT would report more than once; its program changes the entry itself.
 void make_edges(int fd) {

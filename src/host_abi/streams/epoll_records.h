@@ -32,6 +32,9 @@ bool was_set(int set);
 void forget_records_of_set(int set);
 // `fd` is about to be closed or replaced, or will not become a stream any more.
 void forget_epoll_records(int fd);
+// Also removes it from its sets, as the kernel does for a file that nobody has any more: softibd,
+// which has made the link, may close its own number a moment later.
+void leave_epoll_sets(int fd);
 
 // More has come to the stream `fd` than its last edge was for: makes another one.
 void make_edges(int fd);

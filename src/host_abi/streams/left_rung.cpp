@@ -106,17 +106,25 @@ bool add_to_list(int fd, Socket& stream) {
   return has_it;
 }
 
+// The number may have been closed by system call and mean another file: only what was found by
+// find() is used.
 bool has_news(const Left& one) {
-  const Ref stream = find_unchecked(one.fd);
+  {
+    const Ref stream = find_unchecked(one.fd);
+    if (!stream || &*stream != one.socket) return false;
+    const streams::End* const end = opened_end_of(*stream);
+    if (end == nullptr || !end->has_news()) return false;
+  }
+  const Ref stream = find(one.fd);
   if (!stream || &*stream != one.socket) return false;
   streams::End* const end = opened_end_of(*stream);
-  if (end == nullptr || !end->has_news()) return false;
+  if (end == nullptr) return false;
   const Inside inside;
   OwnLink link(one.fd);
   return end->is_readable(link);
 }
 
-// Returns false if something has come to it.
+// Of a number that was just found. Returns false if something has come to it.
 bool settle(int fd, Socket& stream) {
   if (!stop_leaving(stream)) return true;
   streams::End* const end = end_of(stream);
@@ -226,7 +234,7 @@ int filter_left(int set, epoll_event* events, int made, int found) {
 bool settle_left_here() {
   bool is_quiet = true;
   for (const Left& one : here.all()) {
-    const Ref stream = find_unchecked(one.fd);
+    const Ref stream = find_stream(one.fd);
     if (stream && &*stream == one.socket) is_quiet &= settle(one.fd, *stream);
   }
   here.drop_settled();
@@ -234,10 +242,10 @@ bool settle_left_here() {
 }
 
 void settle_left(int fd) {
-  const Ref stream = find_unchecked(fd);
+  if (const Ref one = find_unchecked(fd); !one || !left_by(*one).is_anybody()) return;
+  const Ref stream = find_stream(fd);
   if (!stream) return;
   const LeftBy by = left_by(*stream);
-  if (!by.is_anybody()) return;
   if (!by.is(&here)) stream->is_never_left.store(true, std::memory_order_relaxed);
   settle(fd, *stream);
 }

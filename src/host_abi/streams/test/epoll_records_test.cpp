@@ -116,5 +116,17 @@ TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
   ::close(other);
 }
 
+TEST_F(EpollMoveTest, AFileThatOthersStillHaveLeavesItsSets) {
+  const int copy = ::dup(pair_[0]);
+  ASSERT_EQ(::send(pair_[1], "", 0, 0), 0);
+  epoll_event event{EPOLLIN, {.u64 = kData}};
+  ASSERT_EQ(::epoll_ctl(set_, EPOLL_CTL_ADD, pair_[0], &event), 0);
+  record_epoll(set_, EPOLL_CTL_ADD, pair_[0], &event);
+  leave_epoll_sets(pair_[0]);
+  EXPECT_FALSE(has_epoll_records(pair_[0]));
+  EXPECT_EQ(ready(), 0u);
+  ::close(copy);
+}
+
 }  // namespace
 }  // namespace ib::host_abi::stream_switch

@@ -165,7 +165,7 @@ TEST(Handlers, MayJumpAway) {
     action.sa_handler = [](int) { siglongjmp(back, 1); };
     ASSERT_EQ(replace_action(SIGUSR1, &action, nullptr), 0);
     const std::uint64_t before = mask_now();
-    bool has_left = false;
+    volatile bool has_left = false;
     if (sigsetjmp(back, 1) == 0) {
       {
         const Inside inside;

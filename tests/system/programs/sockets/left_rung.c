@@ -249,6 +249,22 @@ static void sleeps(void) {
   expect(now(CLOCK_THREAD_CPUTIME_ID) - used < 0.1, "a wait that is no sleep");
 }
 
+// The number means another file by then, whose bytes nobody but the program takes.
+static void closed_by_number(void) {
+  int ends[2];
+  char byte = 0;
+  leave();
+  expect(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0, "socketpair");
+  expect(send(ends[1], "b", 1, 0) == 1, "send to another socket");
+  expect(syscall(SYS_dup3, ends[0], near_end, 0) == near_end, "dup3 by number");
+  // As long as softibd has its number of the new link, the kernel keeps the entry.
+  for (int i = 0; i < 1000 && events_of(near_end, 10) != 0; ++i) continue;
+  expect(events_of(near_end, 20) == 0, "an event of another file");
+  expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'b', "the byte of another file");
+  close(ends[0]);
+  close(ends[1]);
+}
+
 static void ending(void) {
   leave();
   shutdown(far_end, SHUT_RDWR);
@@ -284,7 +300,7 @@ int main(int count, char** words) {
   }
   void (*const parts[])(void) = {sleeps,          other_events,   other_set,     waits,
                                  other_calls,     other_threads,  other_waiters, duplicates,
-                                 children,        ending};
+                                 children,        closed_by_number, ending};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) run(parts[i], listener, &name);
   puts("all right");
   return 0;
