@@ -57,13 +57,13 @@ unsigned long& mask_of(void* context) {
   return static_cast<ucontext_t*>(context)->uc_sigmask.__val[0];
 }
 
-// Signals that come one over the other before the first of them gets here: the outermost has the
-// mask of the program, the others have more in theirs.
+// Of signals that come one over the other before the first of them gets here, the outermost has the
+// mask of the program, and is the last to set it.
 void let_wait(int signal, const siginfo_t* info, void* context) {
   const int error = errno;
   set_signal_mask(kWaitingSignals, nullptr);
   unsigned long& mask = mask_of(context);
-  mask_outside = has_waiting ? mask_outside & mask : mask;
+  mask_outside = mask;
   has_waiting = true;
   mask |= static_cast<unsigned long>(kWaitingSignals);
   const auto process = static_cast<long>(::getpid());
