@@ -141,8 +141,8 @@ bool is_among(std::span<const epoll_event> events, std::uint64_t data) {
 
 }  // namespace
 
-void note_wait(int set) {
-  last_set = set;
+void note_wait(int set, bool looks) {
+  last_set = looks ? set : -1;
 }
 
 // Another thread's is settled, and one that will not be left any more.

@@ -20,8 +20,9 @@
 
 namespace ib::host_abi::stream_switch {
 
-// The calling thread waits in this set.
-void note_wait(int set);
+// The calling thread waits in this set. `looks`: as it is now, it will look before it sleeps; else
+// its links are settled sooner than they are left.
+void note_wait(int set, bool looks);
 
 // Around an epoll_ctl() that changes what is wanted of `fd`.
 void begin_control(int fd, int operation, const epoll_event* event);

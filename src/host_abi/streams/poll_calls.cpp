@@ -179,9 +179,10 @@ int epoll_with(int set, epoll_event* events, int room, std::int64_t timeout, con
       return real::epoll_pwait(set, events, room, ms_of(ns), mask);
     });
   }
-  note_wait(set);
   EpollWait wait(set, events, room, timeout != 0);
-  return wait_with(timeout, [&](std::int64_t ns) { return wait.look(ns); });
+  const int found = wait_with(timeout, [&](std::int64_t ns) { return wait.look(ns); });
+  note_wait(set, habit.pays_now());
+  return found;
 }
 
 void note_edges(int fd) {

@@ -28,6 +28,7 @@ class SpinHabit {
     credit_.store(is_time ? kTries : credit - 1, std::memory_order_relaxed);
     return false;
   }
+  bool pays_now() const { return credit_.load(std::memory_order_relaxed) > 0; }
   // After a look of so long.
   void end(bool has_found, std::int64_t ns) {
     const int credit = std::max(credit_.load(std::memory_order_relaxed), 0);
