@@ -226,7 +226,7 @@ void about_to_close(int fd) {
     if (Ref one = find_stream(fd); one && one->numbers.load() == 1) {
       streams::End* const end = opened_end_of(*one);
       if (end != nullptr) linger(fd, *end);
-      if (!one->is_inherited.load() && one->forks.load() == forks()) leave_epoll_sets(fd);
+      if (!is_shared(*one)) leave_epoll_sets(fd);
     }
     const Ref one = forget(fd);
     const bool is_last = one && one->numbers.load() == 0;

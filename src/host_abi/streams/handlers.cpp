@@ -135,10 +135,8 @@ bool do_handlers_wait() {
   return --calls_until_look != 0 || look_at_handlers();
 }
 
-bool take_waiting_signals() {
-  if (!std::exchange(has_waiting, false)) return false;
-  set_signal_mask(mask_outside, nullptr);
-  return true;
+void take_waiting_signals() {
+  if (std::exchange(has_waiting, false)) set_signal_mask(mask_outside, nullptr);
 }
 
 std::uint32_t handlers_run() {

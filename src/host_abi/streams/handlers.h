@@ -34,8 +34,8 @@ void begin_to_replace_handlers();
 // `kCallsBetweenLooks` calls of a thread.
 inline constexpr std::uint32_t kCallsBetweenLooks = 4096;
 bool do_handlers_wait();
-// The thread has left its section. Returns whether signals came, which it takes now.
-bool take_waiting_signals();
+// The thread has left its section, and takes the signals that came meanwhile.
+void take_waiting_signals();
 
 // Counts handlers that have run in this thread, if they wait: a call that looks for a while before
 // it sleeps has to see that one has come meanwhile.

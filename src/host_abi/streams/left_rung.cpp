@@ -75,8 +75,7 @@ constexpr std::uint32_t kEnds = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 // Where no other process, number or set has the stream.
 bool is_alone(const Socket& stream, const streams::End& end) {
-  return !is_in_sandbox() && !stream.is_inherited.load(std::memory_order_relaxed) &&
-         stream.forks.load(std::memory_order_relaxed) == forks() &&
+  return !is_in_sandbox() && !is_shared(stream) &&
          stream.numbers.load(std::memory_order_relaxed) == 1 &&
          end.shared().wants_edges.load(std::memory_order_relaxed) == 0;
 }

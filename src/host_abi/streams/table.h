@@ -138,6 +138,10 @@ int left_count(int set);
 
 // Children of fork() that this process has made.
 std::uint32_t forks();
+// Whether other processes may have the link.
+inline bool is_shared(const Socket& stream) {
+  return stream.is_inherited.load() || stream.forks.load() != forks();
+}
 
 void lock_table();
 void unlock_table();

@@ -140,8 +140,7 @@ int wait_for(int fd, Socket& stream, streams::End& end, short events, TimeLimit&
   settle_left(fd);
   if (events == POLLIN && end.has_news()) return 0;
   const bool is_stuck = end.is_stuck();
-  const bool is_shared = stream.is_inherited.load() || stream.forks.load() != forks();
-  const bool is_counted = events == POLLIN && !is_shared && !is_in_sandbox();
+  const bool is_counted = events == POLLIN && !is_shared(stream) && !is_in_sandbox();
   const bool is_first = is_counted && stream.readers.fetch_add(1) == 0;
   Sleep sleep{fd, stream, events, limit, is_counted, is_first && !is_stuck, is_stuck};
   const int result = sleep_in_kernel(sleep);
