@@ -83,6 +83,8 @@ class End {
   bool settle_link(Link& link);
   // After has_news(): whether a read would find something, which messages for the engine are not.
   bool is_readable(Link& link);
+  // The same, for who is not sure of the link; nothing: work is to be done that needs it.
+  std::optional<bool> is_readable();
   // A ring that softibd has given; or nothing, if there is none: then writes block sooner.
   void use_ring(const std::optional<verbs::control::StreamRingOut>& ring);
 

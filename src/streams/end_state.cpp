@@ -76,6 +76,20 @@ bool End::is_readable(Link& link) {
   return is_there;
 }
 
+std::optional<bool> End::is_readable() {
+  bool is_there = false;
+  {
+    Section section(access_, shared_);
+    if (!section) return true;
+    own_->receive();
+    if (own_->has_backlog()) return std::nullopt;
+    is_there = shared_.state.receiving.readable != 0 || is_over_for_reads();
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in answer()
+  if (shared_.wanted.load(std::memory_order_relaxed) != 0) return std::nullopt;
+  return is_there;
+}
+
 bool End::is_stuck() const {
   return shared_.pending.header_length != 0 ||
          (shared_.peer_is_buried != 0 && peer_.pending.header_length != 0);

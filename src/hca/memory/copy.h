@@ -15,6 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 
 namespace ib::hca {
 
@@ -47,6 +50,45 @@ inline void prefetch_for_read(const void* at) {
 #endif
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+// Whether the processor has fast strings for lengths of kLeastString on ("ERMS").
+inline bool has_fast_strings() {
+  static std::atomic<int> known{-1};
+  int has = known.load(std::memory_order_relaxed);
+  if (has < 0) {
+    constexpr unsigned kLeaf = 7;
+    constexpr unsigned kErms = 1u << 9;  // of EBX
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    has = __get_cpuid_count(kLeaf, 0, &a, &b, &c, &d) != 0 && (b & kErms) != 0 ? 1 : 0;
+    known.store(has, std::memory_order_relaxed);
+  }
+  return has != 0;
+}
+#endif
+
+// memmove, for memory that another core may have in its caches: there a string instruction, which
+// need not read lines before it writes them whole, is up to twice as fast as the loops of libc
+// (docs/benchmarks.md). Some processors want its target aligned.
+inline void copy_to_others(std::byte* to, const std::byte* from, std::size_t n) {
+#if defined(__x86_64__) || defined(__i386__)
+  constexpr std::size_t kLeastString = 4096;
+  constexpr std::uintptr_t kAlignment = 64;
+  const auto target = reinterpret_cast<std::uintptr_t>(to);
+  const auto source = reinterpret_cast<std::uintptr_t>(from);
+  const std::uintptr_t apart = target > source ? target - source : source - target;
+  if (n >= kLeastString && apart >= n && has_fast_strings()) {
+    const std::size_t head = -target % kAlignment;
+    std::memcpy(to, from, head);
+    to += head;
+    from += head;
+    n -= head;
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+    return;
+  }
+#endif
+  std::memmove(to, from, n);
+}
+
 template <class T>
 inline void store_once(std::byte* to, const std::byte* from) {
   T value;
@@ -66,7 +108,7 @@ inline bool aligned(const std::byte* p) {
   if (n == 2 && aligned<std::uint16_t>(to)) return store_once<std::uint16_t>(to, from);
   if (n == 0) return;
   const std::uint64_t head = n > sizeof(Tail) ? n - sizeof(Tail) : 0;
-  if (head > 0) std::memmove(to, from, head);
+  if (head > 0) copy_to_others(to, from, head);
   // For the bytes that are stored one by one; the last store releases by itself. (Where memcpy uses
   // stores past the caches, it ends with a fence of its own.)
   std::atomic_thread_fence(std::memory_order_release);

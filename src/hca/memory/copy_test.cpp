@@ -38,6 +38,43 @@ TEST(CopyTailLast, CopiesLargeBlocks) {
   EXPECT_EQ(target.back(), std::byte{0});
 }
 
+TEST(CopyTailLast, CopiesLargeBlocksAtEveryAlignmentAndNoByteMore) {
+  constexpr std::size_t kRoom = 5000;
+  std::vector<std::byte> source(kRoom);
+  for (std::size_t i = 0; i < kRoom; ++i) source[i] = std::byte(i * 7 % 251);
+  for (const std::size_t size : {4095u, 4103u, 4104u, 4105u, 4900u}) {
+    for (std::size_t to = 0; to < 70; ++to) {
+      const std::size_t from = to % 5 * 13;
+      std::vector<std::byte> target(kRoom, std::byte{0xee});
+      copy_tail_last(target.data() + to, source.data() + from, size);
+      for (std::size_t i = 0; i < kRoom; ++i) {
+        const bool inside = i >= to && i < to + size;
+        ASSERT_EQ(target[i], inside ? source[i - to + from] : std::byte{0xee})
+            << "size " << size << ", to " << to << ", byte " << i;
+      }
+    }
+  }
+}
+
+// A program may send to its own memory.
+TEST(CopyTailLast, CopiesBlocksThatOverlap) {
+  constexpr std::size_t kSize = 6000;
+  for (const std::size_t apart : {1u, 63u, 64u, 4096u, 5991u}) {
+    for (const bool is_up : {false, true}) {
+      std::vector<std::byte> memory(2 * kSize);
+      for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte(i * 7 % 251);
+      const std::vector<std::byte> before = memory;
+      const std::size_t from = is_up ? 0 : apart;
+      const std::size_t to = is_up ? apart : 0;
+      copy_tail_last(memory.data() + to, memory.data() + from, kSize);
+      // The last bytes are read after the others were written.
+      for (std::size_t i = 0; i + 8 < kSize; ++i) {
+        ASSERT_EQ(memory[to + i], before[from + i]) << "apart " << apart << ", byte " << i;
+      }
+    }
+  }
+}
+
 // A reader that sees the last byte sees all others: RDMA programs poll for it. The head goes by
 // memmove while another core may look, on purpose; a race detector can only complain about that.
 #if !IB_THREAD_SANITIZER

@@ -26,12 +26,12 @@ Held::Held(int fd) {
   if (!is_in_table(fd)) return;
   call_.enter(clean, this);
   fd_ = fd;
-  socket_ = last_use.was_just_now(fd, LastUse::now()) ? find_unchecked(fd) : find(fd);
+  socket_ = last_use.was_just_now(fd, ticks()) ? find_unchecked(fd) : find(fd);
   if (!socket_) call_.leave();
 }
 
 void Held::let_go() {
-  if (socket_) last_use.end(fd_, LastUse::now());
+  if (socket_) last_use.end(fd_, ticks());
   socket_ = Ref();
   call_.leave();
 }

@@ -142,11 +142,17 @@ struct Reading {
   int flags;
   std::size_t wanted;
   std::size_t done = 0;
-  bool leaves_rung = false;  // left_rung.h
-  bool left_rung = false;
+  bool has_left = false;   // it counts as left rung (left_rung.h)
+  bool left_rung = false;  // it is
 
   bool wants_all() const { return (flags & MSG_WAITALL) != 0; }
   bool peeks() const { return (flags & MSG_PEEK) != 0; }
+  // Before each attempt: a wait may have settled it.
+  bool leaves_rung() {
+    constexpr int kOthers = MSG_PEEK | MSG_OOB;
+    if ((flags & kOthers) != 0 || !may_leave_rung(fd, stream, end)) return false;
+    return has_left = true;
+  }
 };
 
 // A look at more than there is, with MSG_WAITALL: the link is readable all the time.
@@ -161,9 +167,9 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
   how.peek = reading.peeks();
   how.urgent = (reading.flags & MSG_OOB) != 0;
   how.with_urgent = reading.stream.has_urgent_inline.load(std::memory_order_relaxed);
-  how.leaves_rung = reading.leaves_rung;
   TimeLimit limit(reading.fd, POLLIN);
   while (true) {
+    how.leaves_rung = reading.leaves_rung();
     const auto parts = cursor.rest();
     const std::size_t tried = streams::length_of(parts);
     const Moved moved = attempt_read(reading.end, reading.fd, parts, how,
@@ -188,7 +194,6 @@ ssize_t read_parts(Reading& reading, Cursor<streams::Part>& cursor) {
       if (reading.done == 0) return result_of(moved.verdict);
       break;
     }
-    how.leaves_rung = false;
     if (const int error = wait_for(reading.fd, reading.stream, reading.end, POLLIN, limit);
         error != 0) {
       if (reading.done == 0) return failed(error);
@@ -230,10 +235,8 @@ ssize_t receive(int fd, Socket& stream, const iovec* parts, std::size_t count, i
   Reading reading{fd, stream, *end, flags, wanted};
   Cursor<streams::Part> cursor(parts, count);
   const int before = errno;
-  constexpr int kOthers = MSG_PEEK | MSG_OOB | MSG_WAITALL;
-  reading.leaves_rung = (flags & kOthers) == 0 && may_leave_rung(fd, stream, *end);
   const ssize_t result = read_parts(reading, cursor);
-  if (reading.leaves_rung) note_read(stream, reading.left_rung);
+  if (reading.has_left) note_read(stream, reading.left_rung);
   if (result >= 0) errno = before;  // a wait may have been interrupted
   if (end->shared().wants_edges.load(std::memory_order_relaxed) != 0 && end->has_news()) {
     make_edges(fd);

@@ -21,6 +21,7 @@ namespace real = sockets::real;
 struct Record {
   int set = -1;
   epoll_event event{};
+  bool is_checked = false;  // since it was made or changed
   Record* next = nullptr;
 };
 
@@ -87,6 +88,7 @@ Record* make_record(int fd, int set, const epoll_event& event) {
   if (one == nullptr) return nullptr;
   one->set = set;
   one->event = event;
+  one->is_checked = false;
   ++same_as(*one);
   one->next = list_of(fd).load();
   list_of(fd).store(one);
@@ -110,6 +112,7 @@ void record_epoll(int set, int operation, int fd, const epoll_event* event) {
   }
   --same_as(*one);
   one->event = *event;
+  one->is_checked = false;
   ++same_as(*one);
 }
 
@@ -118,7 +121,12 @@ std::optional<EpollRecord> only_record(int fd) {
   const Locked locked;
   const Record* const one = list_of(fd).load();
   if (one == nullptr || one->next != nullptr || same_as(*one) != 1) return std::nullopt;
-  return EpollRecord{one->set, one->event};
+  return EpollRecord{one->set, one->event, one->is_checked};
+}
+
+void note_checked(int fd, int set) {
+  const Locked locked;
+  if (Record* const one = find_record(fd, set)) one->is_checked = true;
 }
 
 bool was_set(int set) {

@@ -25,8 +25,11 @@ bool has_epoll_records(int fd);
 struct EpollRecord {
   int set = -1;
   epoll_event event{};
+  bool is_checked = false;
 };
 std::optional<EpollRecord> only_record(int fd);
+// The kernel has `fd` in `set` as the record says.
+void note_checked(int fd, int set);
 // Whether something was ever added to a set with this number; forgets all that was.
 bool was_set(int set);
 void forget_records_of_set(int set);

@@ -26,7 +26,7 @@ struct Left {
   int fd = -1;
   Socket* socket = nullptr;
   std::uint32_t use = 0;  // of the place in the table
-  int home = -1;          // the set that the thread waited in (LeftBy)
+  int home = -1;          // the set that the thread waited in, or LeftBy::kNoSet
   int set = -1;           // -1: it is in none now, or not for reading
   std::uint32_t events = 0;
   std::uint64_t data = 0;
@@ -51,7 +51,6 @@ class Lefts {
     }
     count_ = kept;
   }
-  bool is_empty() const { return count_ == 0; }
   int count_of(int set) {
     const auto in_set = [set](const Left& one) { return one.home == set; };
     return static_cast<int>(std::count_if(all().begin(), all().end(), in_set));
@@ -86,39 +85,65 @@ bool are_plain(std::uint32_t events) {
   return (events & ~kPlain) == 0;
 }
 
-// The set has it, as the kernel says.
-bool add_to_list(int fd, Socket& stream) {
+bool has_room() {
+  here.drop_settled();
+  return !here.is_full();
+}
+
+// A stream whose reads wait at the link, and that no set has.
+bool add_waiting(int fd, Socket& stream) {
+  if (!has_room()) return false;
+  here.add({fd, &stream, stream.uses.load(), LeftBy::kNoSet});
+  return true;
+}
+
+// Whether the kernel has it in the set, too.
+bool check(int fd, const EpollRecord& record) {
+  if (record.is_checked) return true;
+  epoll_event event = record.event;
+  const int error = errno;
+  const bool has_it = real::epoll_ctl(record.set, EPOLL_CTL_MOD, fd, &event) == 0;
+  errno = error;
+  if (has_it) note_checked(fd, record.set);
+  return has_it;
+}
+
+bool add_in_set(int fd, Socket& stream) {
   const std::optional<EpollRecord> record = only_record(fd);
   if (!record || record->set != last_set || !are_plain(record->event.events) ||
       (record->event.events & kIn) == 0) {
     return false;
   }
-  here.drop_settled();
-  if (here.is_full()) return false;
-  epoll_event event = record->event;
-  const int error = errno;
-  const bool has_it = real::epoll_ctl(record->set, EPOLL_CTL_MOD, fd, &event) == 0;
-  errno = error;
-  if (has_it)
-    here.add(
-        {fd, &stream, stream.uses.load(), last_set, last_set, event.events & kIn, event.data.u64});
-  return has_it;
+  if (!has_room() || !check(fd, *record)) return false;
+  const epoll_event& event = record->event;
+  here.add(
+      {fd, &stream, stream.uses.load(), last_set, last_set, event.events & kIn, event.data.u64});
+  return true;
 }
 
-// The number may have been closed by system call and mean another file: only what was found by
-// find() is used.
+// The end of what the number was when its link was left; it may mean another file by now.
+streams::End* end_of_left(const Left& one, const Ref& stream) {
+  return stream && &*stream == one.socket ? opened_end_of(*stream) : nullptr;
+}
+
 bool has_news(const Left& one) {
+  const Ref stream = find_unchecked(one.fd);
+  const streams::End* const end = end_of_left(one, stream);
+  return end != nullptr && end->has_news();
+}
+
+bool is_readable(const Left& one) {
+  if (!has_news(one)) return false;
+  const Inside inside;
   {
     const Ref stream = find_unchecked(one.fd);
-    if (!stream || &*stream != one.socket) return false;
-    const streams::End* const end = opened_end_of(*stream);
-    if (end == nullptr || !end->has_news()) return false;
+    streams::End* const end = end_of_left(one, stream);
+    if (end == nullptr) return false;
+    if (const std::optional<bool> is_there = end->is_readable()) return *is_there;
   }
   const Ref stream = find(one.fd);
-  if (!stream || &*stream != one.socket) return false;
-  streams::End* const end = opened_end_of(*stream);
+  streams::End* const end = end_of_left(one, stream);
   if (end == nullptr) return false;
-  const Inside inside;
   OwnLink link(one.fd);
   return end->is_readable(link);
 }
@@ -133,20 +158,54 @@ bool settle(int fd, Socket& stream) {
   return !end->settle_link(link);
 }
 
-bool is_among(std::span<const epoll_event> events, std::uint64_t data) {
-  return std::any_of(events.begin(), events.end(),
-                     [data](const epoll_event& one) { return one.data.u64 == data; });
+// Those of a stream that another thread or process has left: their entries are level-triggered.
+int filter_others(int set, std::span<epoll_event> events) {
+  for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
+    const LeftBy by = [fd] {
+      const Ref one = find_unchecked(fd);
+      return one ? left_by(*one) : LeftBy();
+    }();
+    if (!by.is_anybody() || by.is(&here)) continue;
+    const Ref stream = find_stream(fd);
+    const std::optional<EpollRecord> record = only_record(fd);
+    if (!stream || !settle_left(fd, *stream) || !record || record->set != set) continue;
+    for (epoll_event& event : events) {
+      const bool is_its = event.data.u64 == record->event.data.u64;
+      if (is_its && (event.events & kEnds) == 0) event.events &= ~kIn;
+    }
+  }
+  const auto end = std::remove_if(events.begin(), events.end(),
+                                  [](const epoll_event& event) { return event.events == 0; });
+  return static_cast<int>(end - events.begin());
+}
+
+// A link that is left stays so if it is in no other set now. Returns whether memory tells of all
+// that the set will have of it.
+bool follow_control(int fd) {
+  if (here.all().empty()) return false;
+  const Ref stream = find_unchecked(fd);
+  Left* const one = stream ? here.find(fd, *stream) : nullptr;
+  if (one == nullptr) return false;
+  const std::optional<EpollRecord> record = only_record(fd);
+  if (has_epoll_records(fd) && (!record || record->set != one->home)) {
+    settle_left(fd);
+    return false;
+  }
+  one->events = record ? record->event.events & kIn : 0;
+  one->data = record ? record->event.data.u64 : 0;
+  one->set = one->events != 0 ? one->home : -1;
+  const std::uint32_t others = record ? record->event.events & ~(kIn | kEnds) : 0;
+  return others == 0 && left_by(*stream).is(&here);
 }
 
 }  // namespace
 
 void note_wait(int set, bool looks) {
-  last_set = looks ? set : -1;
+  last_set = looks && set < LeftBy::kNoSet ? set : -1;
 }
 
 // Another thread's is settled, and one that will not be left any more.
 void begin_control(int fd, int operation, const epoll_event* event) {
-  has_changed = true;
   if (!is_any_left()) return;
   const Ref stream = find_unchecked(fd);
   if (!stream || !left_by(*stream).is_anybody()) return;
@@ -156,18 +215,7 @@ void begin_control(int fd, int operation, const epoll_event* event) {
 }
 
 void end_control(int fd) {
-  if (here.is_empty()) return;
-  const Ref stream = find_unchecked(fd);
-  Left* const one = stream ? here.find(fd, *stream) : nullptr;
-  if (one == nullptr) return;
-  const std::optional<EpollRecord> record = only_record(fd);
-  if (has_epoll_records(fd) && (!record || record->set != one->home)) {
-    settle_left(fd);
-    return;
-  }
-  one->events = record ? record->event.events & kIn : 0;
-  one->data = record ? record->event.data.u64 : 0;
-  one->set = one->events != 0 ? one->home : -1;
+  if (!follow_control(fd)) has_changed = true;
 }
 
 bool take_changed() {
@@ -175,12 +223,20 @@ bool take_changed() {
 }
 
 bool may_leave_rung(int fd, Socket& stream, const streams::End& end) {
-  if (!has_place(last_set) || stream.is_never_left.load(std::memory_order_relaxed)) return false;
+  if (stream.is_never_left.load(std::memory_order_relaxed)) return false;
+  const bool waits = stream.has_waited.load(std::memory_order_relaxed) && !has_epoll_records(fd);
+  if (!waits && !has_place(last_set)) return false;
   if (!is_alone(stream, end)) return false;
   if (const LeftBy by = left_by(stream); by.is_anybody() && !by.is(&here)) return false;
-  const Left* const one = here.find(fd, stream);
-  if (one != nullptr ? one->home != last_set : !add_to_list(fd, stream)) return false;
-  begin_leaving(stream, LeftBy(&here, last_set));
+  const int home = waits ? LeftBy::kNoSet : last_set;
+  const Left* one = here.find(fd, stream);
+  if (one != nullptr && one->home != home) {
+    if (left_by(stream).is_anybody()) return false;
+    here.drop_settled();
+    one = nullptr;
+  }
+  if (one == nullptr && !(waits ? add_waiting(fd, stream) : add_in_set(fd, stream))) return false;
+  begin_leaving(stream, LeftBy(&here, home));
   return true;
 }
 
@@ -188,37 +244,49 @@ void note_read(Socket& stream, bool left_rung) {
   if (!left_rung) stop_leaving(stream);
 }
 
-bool is_any_left_here() {
-  if (!here.is_empty()) here.drop_settled();
-  return !here.is_empty();
+bool is_any_left_here(int set) {
+  if (here.all().empty()) return false;
+  here.drop_settled();
+  return here.count_of(set) > 0;
 }
 
-int find_left(int set, epoll_event* events, int room) {
-  int found = 0;
+int count_news(int set) {
+  int count = 0;
   for (const Left& one : here.all()) {
-    if (found == room) break;
-    if (one.set != set || !has_news(one)) continue;
-    events[found].events = one.events;
-    events[found++].data.u64 = one.data;
+    if (one.set == set && has_news(one) && ++count == 2) break;
   }
-  return found;
+  return count;
 }
 
-int filter_left(int set, epoll_event* events, int made, int found) {
-  int kept = made;
+// A look at the number here spares the read that follows its own.
+bool make_event(int set, epoll_event& event) {
+  const auto lefts = here.all();
+  const auto one = std::find_if(lefts.begin(), lefts.end(), [set](const Left& left) {
+    return left.set == set && has_news(left);
+  });
+  if (one == lefts.end() || !is_readable(*one)) return false;
+  const Ref stream = find(one->fd);
+  if (!stream || &*stream != one->socket) return false;
+  note_use(one->fd);
+  event.events = one->events;
+  event.data.u64 = one->data;
+  return true;
+}
+
+int filter_left(int set, epoll_event* events, int found) {
+  int kept = 0;
   bool is_unknown = false;
-  for (int i = made; i < made + found; ++i) {
+  for (int i = 0; i < found; ++i) {
     epoll_event event = events[i];
     const auto lefts = here.all();
     const auto one = std::find_if(lefts.begin(), lefts.end(), [&](const Left& left) {
       return left.set == set && left.data == event.data.u64;
     });
+    // If the peer has closed its link, a read makes out what that means.
+    const bool has_ended = (event.events & kEnds) != 0;
     if (one == lefts.end()) {
       is_unknown = true;
-    } else if ((event.events & kEnds) != 0) {
-      // The peer has closed its link: a read makes out what that means.
-    } else if (is_among({events, static_cast<std::size_t>(made)}, event.data.u64) ||
-               !has_news(*one)) {
+    } else if (!has_ended && !is_readable(*one)) {
       event.events &= ~kIn;
     }
     if (event.events != 0) events[kept++] = event;
@@ -226,8 +294,7 @@ int filter_left(int set, epoll_event* events, int made, int found) {
   if (!is_unknown) return kept;
   here.drop_settled();
   if (left_count(set) <= here.count_of(set)) return kept;
-  settle_all_left();
-  return kLookAgain;
+  return filter_others(set, {events, static_cast<std::size_t>(kept)});
 }
 
 bool settle_left_here() {
@@ -242,11 +309,14 @@ bool settle_left_here() {
 
 void settle_left(int fd) {
   if (const Ref one = find_unchecked(fd); !one || !left_by(*one).is_anybody()) return;
-  const Ref stream = find_stream(fd);
-  if (!stream) return;
-  const LeftBy by = left_by(*stream);
-  if (!by.is(&here)) stream->is_never_left.store(true, std::memory_order_relaxed);
-  settle(fd, *stream);
+  if (const Ref stream = find_stream(fd)) settle_left(fd, *stream);
+}
+
+bool settle_left(int fd, Socket& stream) {
+  const LeftBy by = left_by(stream);
+  if (!by.is_anybody()) return true;
+  if (!by.is(&here)) stream.is_never_left.store(true, std::memory_order_relaxed);
+  return settle(fd, stream);
 }
 
 void settle_all_left() {

@@ -27,7 +27,7 @@ void note_wait(int set, bool looks);
 // Around an epoll_ctl() that changes what is wanted of `fd`.
 void begin_control(int fd, int operation, const epoll_event* event);
 void end_control(int fd);
-// The calling thread has changed a set since the last call.
+// The calling thread has changed a set since the last call, in a way that memory does not tell of.
 bool take_changed();
 
 // Before a read of `stream`: whether it may leave the link rung. It counts as left then.
@@ -36,18 +36,21 @@ bool may_leave_rung(int fd, Socket& stream, const streams::End& end);
 void note_read(Socket& stream, bool left_rung);
 
 bool is_any_left();
-bool is_any_left_here();  // by the calling thread, in any set
-// Events of streams that the calling thread has left in `set`. Returns their number.
-int find_left(int set, epoll_event* events, int room);
-// Takes from the kernel's events those of links that are left rung without anything to read, and
-// those of streams that are among the first `made` events. Returns how many are left of all, or
-// kLookAgain: another thread has left links, which are settled now.
-inline constexpr int kLookAgain = -2;
-int filter_left(int set, epoll_event* events, int made, int found);
+bool is_any_left_here(int set);  // by the calling thread
+// To how many streams that the calling thread has left in `set` something has come, as far as
+// memory says without much work: none, one, or two and more.
+int count_news(int set);
+// The event of the first of these. Returns false if it has none: then there is less news.
+bool make_event(int set, epoll_event& event);
+// Takes from the kernel's events those of links that are left rung without anything to read; links
+// that others have left are settled. Returns how many events stay.
+int filter_left(int set, epoll_event* events, int found);
 
 // Returns false if something has come to one of them.
 bool settle_left_here();
 void settle_left(int fd);
+// Of a number that was just found. Returns false if something has come to it.
+bool settle_left(int fd, Socket& stream);
 void settle_all_left();
 // `set` is about to be closed.
 void forget_set(int set);

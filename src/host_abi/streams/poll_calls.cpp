@@ -122,33 +122,30 @@ class EpollWait {
   int look(std::int64_t ns) {
     if (ns != 0) {
       // News may be of a stream that has left the set.
-      const int found = settle_left_here() ? 0 : look_in_kernel(0, 0);
+      const int found = settle_left_here() ? 0 : look_in_kernel(0);
       return found != 0 ? found : sleep(ns);
     }
-    const bool looks_here = is_any_left_here();
-    const int made = looks_here ? find_left(set_, events_, room_) : 0;
+    const int news = is_any_left_here(set_) ? count_news(set_) : 0;
     const std::int64_t now = now_ns();
-    const bool may_wait = looks_here && (made > 0 || has_time_) && !take_changed();
-    if (may_wait && now - last_look < kBetweenLooks) return made;
+    const bool may_wait = !take_changed() && now - last_look < kBetweenLooks;
+    if (may_wait && news == 1 && make_event(set_, *events_)) return 1;
+    if (may_wait && news < 2 && has_time_ && is_any_left_here(set_)) return 0;
     last_look = now;
-    return look_in_kernel(made, 0);
+    return look_in_kernel(0);
   }
 
  private:
   // Others than these streams wait at most so long for their turn.
   static constexpr std::int64_t kBetweenLooks = 50'000;
-  // Others may leave links as fast as they are settled here.
-  static constexpr int kMostTries = 3;
+  // Links that are left may take all the room.
+  static constexpr int kMostTries = 64;
 
-  // Behind the events that were made here.
-  int look_in_kernel(int made, std::int64_t ns) {
-    if (made == room_) return made;
+  int look_in_kernel(std::int64_t ns) {
     for (int tries = 0;; ++tries) {
-      const int found = real::epoll_pwait(set_, events_ + made, room_ - made, ms_of(ns), nullptr);
-      if (found <= 0) return made > 0 ? made : found;
-      if (!is_any_left() || tries == kMostTries) return made + found;
-      const int kept = filter_left(set_, events_, made, found);
-      if (kept != kLookAgain) return kept;
+      const int found = real::epoll_pwait(set_, events_, room_, ms_of(ns), nullptr);
+      if (found <= 0 || !is_any_left() || tries == kMostTries) return found;
+      const int kept = filter_left(set_, events_, found);
+      if (kept > 0 || found < room_) return kept;
       ns = 0;
     }
   }
@@ -156,7 +153,7 @@ class EpollWait {
   int sleep(std::int64_t ns) {
     const std::int64_t end = now_ns() + ns;
     while (true) {
-      const int found = look_in_kernel(0, ns);
+      const int found = look_in_kernel(ns);
       if (found != 0) return found;
       if (ns == kForever) continue;
       ns = end - now_ns();

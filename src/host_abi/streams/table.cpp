@@ -24,6 +24,7 @@ constinit std::atomic<int> lefts{0};
 constexpr std::size_t kSetHashes = 256;
 constinit std::array<std::atomic<int>, kSetHashes> lefts_by_set{};
 constinit std::atomic<int> lefts_in_any{0};
+constinit std::atomic<int> lefts_in_none{0};
 // Without references: their ends are not closed yet. Anybody pushes; one takes all.
 constinit std::atomic<Socket*> retired{nullptr};
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +39,7 @@ std::atomic<int>& lefts_in(int set) {
   return lefts_by_set[static_cast<std::size_t>(set) % kSetHashes];
 }
 std::atomic<int>& lefts_of(LeftBy by) {
+  if (by.is_in_no_set()) return lefts_in_none;
   return by.is_in_any_set() ? lefts_in_any : lefts_in(by.set());
 }
 
@@ -67,7 +69,7 @@ void reclaim() {
 }
 
 bool still_means(int fd, const Socket& socket) {
-  return is_in_sandbox() || last_use.was_just_now(fd, sockets::LastUse::now()) ||
+  return is_in_sandbox() || last_use.was_just_now(fd, sockets::ticks()) ||
          sockets::still_means(fd, socket.file);
 }
 
@@ -96,6 +98,7 @@ void Socket::reset() {
   has_urgent_inline.store(false);
   readers.store(0);
   is_never_left.store(false);
+  has_waited.store(false);
   habit.begin_again();
   next = nullptr;
 }
@@ -144,7 +147,7 @@ Ref find(int fd) {
 }
 
 void note_use(int fd) {
-  last_use.end(fd, sockets::LastUse::now());
+  last_use.end(fd, sockets::ticks());
 }
 
 Ref find_stream(int fd) {

@@ -45,6 +45,7 @@ struct Socket {
   std::atomic<bool> is_nonblocking{false};     // known in a sandbox only (sandbox.h)
   std::atomic<std::uint64_t> left{0};          // LeftBy: who has left it rung (left_rung.h)
   std::atomic<bool> is_never_left{false};      // others wait for it, too
+  std::atomic<bool> has_waited{false};         // a read of it has, at the link
   SpinHabit habit;                             // of threads that wait for it alone
   Socket* next = nullptr;                      // of those without references
 
@@ -101,14 +102,15 @@ bool is_in_table(int fd);
 int next_in_table(int from);
 bool has_any_stream();
 
-// The thread that has left a stream rung, and the epoll set that it waits in, in one word.
+// The thread that has left a stream rung, and the epoll set that it waits in, or none, in one word.
 class LeftBy {
  public:
   // Nobody.
   LeftBy() = default;
   // Another process may have, for whoever waits there.
   static LeftBy others() { return LeftBy(nullptr, kAnySet); }
-  // `thread`: an address of its own.
+  static constexpr int kNoSet = kMostDescriptors - 2;
+  // `thread`: an address of its own. `set` may be kNoSet.
   LeftBy(const void* thread, int set)
       : word_(static_cast<std::uint64_t>(set) << kSetShift |
               reinterpret_cast<std::uintptr_t>(thread)) {}
@@ -122,6 +124,7 @@ class LeftBy {
   }
   int set() const { return static_cast<int>(word_ >> kSetShift); }
   bool is_in_any_set() const { return set() == kAnySet; }
+  bool is_in_no_set() const { return set() == kNoSet; }
 
  private:
   static constexpr int kSetShift = 48;  // addresses of programs have fewer bits

@@ -136,8 +136,10 @@ int TimeLimit::left_ms(int most) {
 }
 
 int wait_for(int fd, Socket& stream, streams::End& end, short events, TimeLimit& limit) {
+  if (events == POLLIN && !stream.has_waited.load(std::memory_order_relaxed))
+    stream.has_waited.store(true, std::memory_order_relaxed);
   if (events == POLLIN && spin(stream, end)) return 0;
-  settle_left(fd);
+  settle_left(fd, stream);
   if (events == POLLIN && end.has_news()) return 0;
   const bool is_stuck = end.is_stuck();
   const bool is_counted = events == POLLIN && !is_shared(stream) && !is_in_sandbox();

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
@@ -19,34 +20,44 @@
 
 namespace ib::host_abi::sockets {
 
+// The processor's clock; 0 where it is too slow to tell.
+inline std::uint64_t ticks() {
+#if defined(__x86_64__) || defined(__i386__)
+  return __rdtsc();
+#else
+  return 0;
+#endif
+}
+
+// What the quickest look of still_means() has taken. A system call costs a tenth of a microsecond
+// on some machines, and one on others.
+inline constinit std::atomic<std::uint64_t> quickest_look{UINT64_MAX};
+
 // Returns whether `fd` still means the file whose word was `file`. A sandbox may forbid the look:
 // then each open number counts as that file. Leaves errno alone.
 inline bool still_means(int fd, std::uint64_t file) {
+  const std::uint64_t start = ticks();
   const std::uint64_t now = os::file_word(fd);
-  if (now != 0 && file != 0) return now == file;
+  if (now != 0 && file != 0) {
+    const std::uint64_t taken = ticks() - start;
+    if (taken < quickest_look.load(std::memory_order_relaxed))
+      quickest_look.store(taken, std::memory_order_relaxed);
+    return now == file;
+  }
   const int error = errno;
   const bool is_open = ::syscall(SYS_fcntl, static_cast<long>(fd), long{F_GETFD}) >= 0;
   errno = error;
   return is_open;
 }
 
-// The number that a thread has used last, and when. Another file gets there by two system calls, so
-// a use that follows sooner than these take needs no look: that of a loop of small writes.
+// The number that a thread has used last, and when. To get another file there, dup2() takes a
+// system call, and others take two: a use that follows in half the time of a look needs none. That
+// is one of a loop which reads or writes.
 class LastUse {
  public:
-  // Of the processor's clock, at 1 to 5 GHz: less than the two calls take on any, with their files.
-  static constexpr std::uint64_t kTicks = 256;
-
-  // Returns 0 where the processor's clock is too slow to tell.
-  static std::uint64_t now() {
-#if defined(__x86_64__) || defined(__i386__)
-    return __rdtsc();
-#else
-    return 0;
-#endif
-  }
   bool was_just_now(int fd, std::uint64_t now) const {
-    return fd == fd_ && now != 0 && now - ended_ < kTicks;
+    const std::uint64_t look = quickest_look.load(std::memory_order_relaxed);
+    return fd == fd_ && now != 0 && look != UINT64_MAX && now - ended_ < look / 2;
   }
   void end(int fd, std::uint64_t now) {
     fd_ = fd;

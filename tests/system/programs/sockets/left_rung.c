@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A connection of this process with itself that one thread reads by a level-triggered epoll set, so
-// that its link may stay readable while there is nothing to read (host_abi/streams/left_rung.h). No
-// other way to look may see that. As over TCP. left_rung ADDRESS
+// A connection of this process with itself that one thread reads, by a level-triggered epoll set or
+// by calls that wait, so that its link may stay readable while there is nothing to read
+// (host_abi/streams/left_rung.h). No other way to look may see that. As over TCP. left_rung ADDRESS
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -139,13 +140,17 @@ static void duplicates(void) {
   close(copy);
 }
 
-static void children(void) {
-  leave();
+static void child_sees_nothing(void) {
   const pid_t child = fork();
   if (child == 0) _exit(is_readable_by_poll(near_end) || events_of(near_end, 20) != 0 ? 1 : 0);
   int status = -1;
   waitpid(child, &status, 0);
   expect(status == 0, "a child");
+}
+
+static void children(void) {
+  leave();
+  child_sees_nothing();
 }
 
 // Other descriptors in the set, and other events of the same.
@@ -269,6 +274,104 @@ static void closed_by_number(void) {
   close(ends[1]);
 }
 
+static atomic_int bytes_read;
+
+static void* write_when_read(void* first) {
+  for (int i = *(int*)first; i < *(int*)first + 64; ++i) {
+    while (atomic_load(&bytes_read) < i) sched_yield();
+    write_byte();
+  }
+  return NULL;
+}
+
+// As leave(), by calls that wait for their byte.
+static void leave_by_waiting(int flags) {
+  pthread_t writer;
+  int first = atomic_load(&bytes_read);
+  pthread_create(&writer, NULL, write_when_read, &first);
+  for (int i = 0; i < 64; ++i) {
+    char bytes[8];
+    expect(recv(near_end, bytes, flags == MSG_WAITALL ? 1 : sizeof bytes, flags) == 1, "recv that waits");
+    atomic_fetch_add(&bytes_read, 1);
+  }
+  pthread_join(writer, NULL);
+}
+
+static void waiting_reads_with(int flags) {
+  leave_by_waiting(flags);
+  expect(!is_readable_by_poll(near_end), "poll after reads that wait");
+  leave_by_waiting(flags);
+  expect(!is_readable_by_select(near_end), "select after reads that wait");
+  leave_by_waiting(flags);
+  char byte = 0;
+  expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv after reads that wait");
+  leave_by_waiting(flags);
+  control(EPOLL_CTL_ADD, near_end, EPOLLIN);
+  expect(events_of(near_end, 20) == 0, "added to a set after reads that wait");
+  leave();
+  control(EPOLL_CTL_DEL, near_end, 0);
+  leave_by_waiting(flags);
+  control(EPOLL_CTL_ADD, near_end, EPOLLIN | EPOLLET);
+  expect(events_of(near_end, 20) == 0, "an edge after reads that wait");
+  control(EPOLL_CTL_DEL, near_end, 0);
+}
+
+static void waiting_reads(void) {
+  control(EPOLL_CTL_DEL, near_end, 0);
+  waiting_reads_with(0);
+}
+
+static void waiting_reads_of_all(void) {
+  control(EPOLL_CTL_DEL, near_end, 0);
+  waiting_reads_with(MSG_WAITALL);
+}
+
+static void waiting_reads_and_others(void) {
+  control(EPOLL_CTL_DEL, near_end, 0);
+  leave_by_waiting(0);
+  expect(in_thread(poll_in_thread) == 0, "poll by another thread after reads that wait");
+}
+
+static void waiting_reads_and_children(void) {
+  control(EPOLL_CTL_DEL, near_end, 0);
+  leave_by_waiting(0);
+  child_sees_nothing();
+}
+
+static void waiting_duplicates(void) {
+  control(EPOLL_CTL_DEL, near_end, 0);
+  leave_by_waiting(0);
+  const int copy = dup(near_end);
+  expect(!is_readable_by_poll(copy), "a duplicate after reads that wait");
+  close(copy);
+}
+
+// Bytes that come before, while and after a read goes to sleep, and then the end.
+static void waiting_sleeps(void) {
+  pthread_t writer;
+  control(EPOLL_CTL_DEL, near_end, 0);
+  leave_by_waiting(0);
+  pthread_create(&writer, NULL, write_later, NULL);
+  for (int got = 0; got < 200;) {
+    char bytes[64];
+    const ssize_t some = recv(near_end, bytes, sizeof bytes, 0);
+    expect(some > 0, "recv that sleeps");
+    got += (int)some;
+  }
+  pthread_join(writer, NULL);
+  leave_by_waiting(0);
+  struct timeval limit = {.tv_usec = 50000};
+  setsockopt(near_end, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const double begin = now(CLOCK_MONOTONIC), used = now(CLOCK_THREAD_CPUTIME_ID);
+  char byte = 0;
+  expect(recv(near_end, &byte, 1, 0) == -1 && errno == EAGAIN, "SO_RCVTIMEO");
+  expect(now(CLOCK_MONOTONIC) - begin > 0.045, "the time of SO_RCVTIMEO");
+  expect(now(CLOCK_THREAD_CPUTIME_ID) - used < 0.03, "a read that is no sleep");
+  leave_by_waiting(0);
+  shutdown(far_end, SHUT_RDWR);
+  expect(recv(near_end, &byte, 1, 0) == 0, "the end after reads that wait");
+}
+
 static void ending(void) {
   leave();
   shutdown(far_end, SHUT_RDWR);
@@ -304,7 +407,10 @@ int main(int count, char** words) {
   }
   void (*const parts[])(void) = {sleeps,          other_events,   other_set,     waits,
                                  other_calls,     other_threads,  other_waiters, duplicates,
-                                 children,        closed_by_number, ending};
+                                 children,        closed_by_number, ending,
+                                 waiting_sleeps,  waiting_reads,  waiting_reads_of_all,
+                                 waiting_reads_and_others, waiting_reads_and_children,
+                                 waiting_duplicates};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) run(parts[i], listener, &name);
   puts("all right");
   return 0;

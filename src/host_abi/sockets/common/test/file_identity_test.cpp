@@ -34,31 +34,44 @@ TEST(FileIdentity, WithoutALookAnOpenNumberIsTheFile) {
 }
 
 TEST(LastUse, NeedsNoLookOnlyAtTheSameNumberAndAtOnce) {
+  quickest_look.store(200);
   LastUse use;
   EXPECT_FALSE(use.was_just_now(5, 1000));
   use.end(5, 1000);
-  EXPECT_TRUE(use.was_just_now(5, 1000 + LastUse::kTicks - 1));
-  EXPECT_FALSE(use.was_just_now(5, 1000 + LastUse::kTicks));
+  EXPECT_TRUE(use.was_just_now(5, 1099));
+  EXPECT_FALSE(use.was_just_now(5, 1100));
   EXPECT_FALSE(use.was_just_now(6, 1001));
   EXPECT_FALSE(use.was_just_now(5, 999));  // a clock that is behind
 }
 
-TEST(LastUse, WithoutAClockEachUseNeedsALook) {
+TEST(LastUse, BeforeTheFirstLookAndWithoutAClockEachUseNeedsOne) {
+  quickest_look.store(UINT64_MAX);
   LastUse use;
+  use.end(5, 1000);
+  EXPECT_FALSE(use.was_just_now(5, 1000));
+  quickest_look.store(200);
   use.end(5, 0);
   EXPECT_FALSE(use.was_just_now(5, 0));
 }
 
 TEST(LastUse, AnotherFileTakesLonger) {
+  quickest_look.store(UINT64_MAX);
+  const int other = open_null();
   for (int i = 0; i < 1000; ++i) {
     const int fd = open_null();
+    EXPECT_TRUE(still_means(fd, os::file_word(fd)));
     LastUse use;
-    use.end(fd, LastUse::now());
+    use.end(fd, ticks());
+    ASSERT_EQ(::syscall(SYS_dup3, static_cast<long>(other), static_cast<long>(fd), 0L), fd);
+    EXPECT_FALSE(use.was_just_now(fd, ticks()));
+    use.end(fd, ticks());
     ASSERT_EQ(::syscall(SYS_close, static_cast<long>(fd)), 0);
     ASSERT_EQ(::syscall(SYS_dup, 0L), fd);
-    EXPECT_FALSE(use.was_just_now(fd, LastUse::now()));
+    EXPECT_FALSE(use.was_just_now(fd, ticks()));
     ::close(fd);
   }
+  ::close(other);
+  EXPECT_LT(quickest_look.load(), UINT64_MAX);
 }
 
 TEST(OwnDescriptor, IsAwayFromTheProgramsNumbersAndEnds) {
