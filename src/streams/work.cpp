@@ -4,6 +4,7 @@
 #include "streams/work.h"
 
 #include "base/address.h"
+#include "hca/memory/copy.h"
 #include "ulp/sdp/stream.h"
 
 #include <algorithm>
@@ -104,7 +105,7 @@ void Work::put(std::uint64_t position, const Fresh& fresh, std::uint64_t end) {
     while (here > 0) {
       const std::uint64_t offset = position % size;
       const std::uint64_t step = std::min<std::uint64_t>(here, size - offset);
-      std::memcpy(ring + offset, from, step);
+      hca::copy_to_others(ring + offset, from, step);
       from += step;
       position += step;
       here -= step;

@@ -29,7 +29,7 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-// What the quickest look of still_means() has taken. A system call costs a tenth of a microsecond
+// The time of the quickest look of still_means() so far. A system call costs a tenth of a microsecond
 // on some machines, and one on others.
 inline constinit std::atomic<std::uint64_t> quickest_look{UINT64_MAX};
 
