@@ -52,6 +52,37 @@ TEST_F(StreamEnd, BytesComeAsTheyWereWritten) {
   EXPECT_EQ(server.last, Verdict::WouldBlock);
 }
 
+TEST_F(StreamEnd, ALinkThatIsLeftRungIsReadableUntilItIsSettled) {
+  End::ReadHow how;
+  how.leaves_rung = true;
+  for (const char* byte : {"a", "b"}) {
+    client.write(byte);
+    EXPECT_TRUE(server.end().has_news());
+    EXPECT_EQ(server.end().is_readable(), std::optional(true));
+    EXPECT_EQ(world.pair.packets[1], 1u);  // the second message brings none
+    EXPECT_EQ(server.read(8, how), byte);
+    EXPECT_TRUE(server.is_readable());
+    EXPECT_FALSE(server.end().has_news());
+    EXPECT_EQ(server.end().is_readable(), std::optional(false));
+  }
+  EXPECT_FALSE(server.end().settle_link(server.link()));
+  EXPECT_FALSE(server.is_readable());
+  client.write("c");
+  EXPECT_TRUE(server.is_readable());
+  EXPECT_TRUE(server.end().settle_link(server.link()));
+  EXPECT_EQ(server.read(8), "c");
+}
+
+// What has come may be receives for bytes that wait here: these are to be sent, and the bell rung.
+TEST_F(StreamEnd, ALookWithoutALinkLeavesWorkToOthers) {
+  const std::size_t written = fill(server, 10'000);
+  client.write("x");
+  EXPECT_EQ(server.end().is_readable(), std::nullopt);
+  EXPECT_TRUE(server.end().is_readable(server.link()));
+  EXPECT_EQ(server.read(8), "x");
+  EXPECT_EQ(read_all(client).size(), written);
+}
+
 TEST_F(StreamEnd, ALargeWriteGoesIntoTheReceivesAndTheRing) {
   const std::string sent = text(250'000);
   EXPECT_EQ(client.write(sent).bytes, sent.size());

@@ -96,6 +96,13 @@ TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
   EXPECT_EQ(only_record(fd_)->event.events, EPOLLIN);
   EXPECT_FALSE(only_record(held_).has_value());
 
+  // What was checked is, until it changes.
+  EXPECT_FALSE(only_record(fd_)->is_checked);
+  note_checked(fd_, set_);
+  EXPECT_TRUE(only_record(fd_)->is_checked);
+  control(EPOLL_CTL_MOD, EPOLLIN);
+  EXPECT_FALSE(only_record(fd_)->is_checked);
+
   // Another descriptor with the same data.
   epoll_event event{EPOLLIN, {.u64 = kData}};
   record_epoll(set_, EPOLL_CTL_ADD, pair_[1], &event);

@@ -136,6 +136,13 @@ TEST(StreamTable, OneThreadLeavesAStreamUntilSomebodyStopsThat) {
   EXPECT_EQ(left_count(), 0);
   EXPECT_EQ(left_count(kSet), 0);
 
+  begin_leaving(*stream, LeftBy(&one, LeftBy::kNoSet));
+  EXPECT_TRUE(left_by(*stream).is(&one));
+  EXPECT_EQ(left_count(), 1);
+  EXPECT_EQ(left_count(LeftBy::kNoSet), 0);
+  EXPECT_TRUE(stop_leaving(*stream));
+  EXPECT_EQ(left_count(), 0);
+
   // Of another process: for each set.
   begin_leaving(*stream, LeftBy::others());
   EXPECT_EQ(left_count(kSet), 1);
