@@ -3,11 +3,12 @@
 // in memory, so that neither side needs a system call for the bell. To the kernel they are readable
 // all the time.
 //
-// Only a thread that waits in one level-triggered epoll set does that, with streams that are in no
-// other set and that no other process has: epoll_wait() here makes the events of such a stream
-// itself, and takes those of the kernel's away that stand for nothing. Before a thread sleeps, and
-// wherever else the kernel's readiness counts, links are *settled*. A program that looks past libc
-// finds a link readable at most once too often.
+// Two kinds of threads do that, with streams that no other process has. One waits in a
+// level-triggered epoll set, which is the only one with the stream: epoll_wait() here makes the
+// event of such a stream itself, or takes those of the kernel's away that stand for nothing. The
+// other waits in its reads, of a stream that is in no set. Before a thread sleeps, and wherever
+// else the kernel's readiness counts, links are *settled*. A program that looks past libc finds a
+// link readable at most once too often.
 //
 // Thread rule: any thread.
 #pragma once

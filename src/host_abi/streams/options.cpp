@@ -175,6 +175,7 @@ int linger_of_tcp(int tcp) {
 
 void take_options(int tcp, int link, int linger, streams::End& end, Socket& stream) {
   for (const Kept& one : kKept) {
+    if (one.level == IPPROTO_IPV6 && stream.family != AF_INET6) continue;  // it has none of these
     const int value = sockets::option(tcp, one.level, one.name);
     if (value >= 0) remember(end, one.level, one.name, value);
     if (one.name == SO_OOBINLINE && one.level == SOL_SOCKET) {

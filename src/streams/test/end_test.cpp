@@ -73,7 +73,7 @@ TEST_F(StreamEnd, ALinkThatIsLeftRungIsReadableUntilItIsSettled) {
   EXPECT_EQ(server.read(8), "c");
 }
 
-// What has come may be receives for bytes that wait here: these are to be sent, and the bell rung.
+// A message may bring receives for bytes that wait here: these are to be sent, and the bell rung.
 TEST_F(StreamEnd, ALookWithoutALinkLeavesWorkToOthers) {
   const std::size_t written = fill(server, 10'000);
   client.write("x");

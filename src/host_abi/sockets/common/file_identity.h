@@ -29,8 +29,8 @@ inline std::uint64_t ticks() {
 #endif
 }
 
-// The time of the quickest look of still_means() so far. A system call costs a tenth of a microsecond
-// on some machines, and one on others.
+// The time of the quickest look of still_means() so far. A system call costs a tenth of a
+// microsecond on some machines, and one on others.
 inline constinit std::atomic<std::uint64_t> quickest_look{UINT64_MAX};
 
 // Returns whether `fd` still means the file whose word was `file`. A sandbox may forbid the look:

@@ -96,7 +96,7 @@ TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
   EXPECT_EQ(only_record(fd_)->event.events, EPOLLIN);
   EXPECT_FALSE(only_record(held_).has_value());
 
-  // What was checked is, until it changes.
+  // A record stays checked until it changes.
   EXPECT_FALSE(only_record(fd_)->is_checked);
   note_checked(fd_, set_);
   EXPECT_TRUE(only_record(fd_)->is_checked);

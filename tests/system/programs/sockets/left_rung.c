@@ -24,7 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static int near_end = -1, far_end = -1, set = -1;
+static int near_end = -1, far_end = -1, set = -1, listener = -1;
+static struct sockaddr_in name = {.sin_family = AF_INET};
 
 static void fail(const char* what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
@@ -309,6 +310,10 @@ static void waiting_reads_with(int flags) {
   control(EPOLL_CTL_ADD, near_end, EPOLLIN);
   expect(events_of(near_end, 20) == 0, "added to a set after reads that wait");
   leave();
+  expect(events_of(near_end, 20) == 0, "an event without a byte, in a set after reads that wait");
+  leave_by_waiting(flags);
+  expect(events_of(near_end, 20) == 0, "an event without a byte, after reads that wait in a set");
+  leave();
   control(EPOLL_CTL_DEL, near_end, 0);
   leave_by_waiting(flags);
   control(EPOLL_CTL_ADD, near_end, EPOLLIN | EPOLLET);
@@ -380,13 +385,47 @@ static void ending(void) {
   expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == 0, "the end");
 }
 
-// Each with a connection and a set of its own: what another thread or process has seen is not left
-// readable any more.
-static void run(void (*part)(void), int listener, const struct sockaddr_in* name) {
+static void make_connection(void) {
   far_end = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(far_end, (const struct sockaddr*)name, sizeof *name) != 0) fail("connect");
+  if (connect(far_end, (const struct sockaddr*)&name, sizeof name) != 0) fail("connect");
   near_end = accept(listener, NULL, NULL);
   if (near_end < 0) fail("accept");
+}
+
+// Three links are left, and there is room for one event.
+static void little_room(void) {
+  int nears[3], fars[3];
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) {
+      make_connection();
+      control(EPOLL_CTL_ADD, near_end, EPOLLIN);
+    }
+    nears[i] = near_end;
+    fars[i] = far_end;
+    leave();
+  }
+  for (int i = 0; i < 300; ++i) {
+    const struct timespec pause = {0, 60000};
+    struct epoll_event event;
+    expect(send(fars[i % 3], "x", 1, 0) == 1, "send");
+    if (i % 2 == 0) nanosleep(&pause, NULL);
+    expect(epoll_wait(set, &event, 1, 0) == 1, "room for one event");
+    expect(event.data.u64 == 0x1234567800000000u + (unsigned)nears[i % 3], "the event that there is");
+    near_end = nears[i % 3];
+    read_byte();
+  }
+  for (int i = 0; i < 2; ++i) {
+    close(fars[i]);
+    close(nears[i]);
+  }
+  near_end = nears[2];
+  far_end = fars[2];
+}
+
+// Each with a connection and a set of its own: what another thread or process has seen is not left
+// readable any more.
+static void run(void (*part)(void)) {
+  make_connection();
   set = epoll_create1(0);
   control(EPOLL_CTL_ADD, near_end, EPOLLIN);
   part();
@@ -397,9 +436,8 @@ static void run(void (*part)(void), int listener, const struct sockaddr_in* name
 
 int main(int count, char** words) {
   if (count < 2) return 2;
-  struct sockaddr_in name = {.sin_family = AF_INET};
   socklen_t length = sizeof name;
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  listener = socket(AF_INET, SOCK_STREAM, 0);
   inet_pton(AF_INET, words[1], &name.sin_addr);
   if (bind(listener, (struct sockaddr*)&name, sizeof name) != 0 || listen(listener, 8) != 0 ||
       getsockname(listener, (struct sockaddr*)&name, &length) != 0) {
@@ -410,8 +448,8 @@ int main(int count, char** words) {
                                  children,        closed_by_number, ending,
                                  waiting_sleeps,  waiting_reads,  waiting_reads_of_all,
                                  waiting_reads_and_others, waiting_reads_and_children,
-                                 waiting_duplicates};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) run(parts[i], listener, &name);
+                                 waiting_duplicates, little_room};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) run(parts[i]);
   puts("all right");
   return 0;
 }
