@@ -35,8 +35,14 @@ struct Left {
 class Lefts {
  public:
   std::span<Left> all() { return std::span(entries_).first(count_); }
-  bool is_full() const { return count_ == entries_.size(); }
-  void add(const Left& one) { entries_[count_++] = one; }
+  // Returns false if there is no room. A handler must not come in between: it may read, too.
+  bool add(const Left& one) {
+    const Inside inside;
+    drop_settled();
+    if (count_ == entries_.size()) return false;
+    entries_[count_++] = one;
+    return true;
+  }
   Left* find(int fd, const Socket& socket) {
     for (Left& one : all()) {
       if (one.socket == &socket && one.fd == fd && is_in_use(one)) return &one;
@@ -85,16 +91,9 @@ bool are_plain(std::uint32_t events) {
   return (events & ~kPlain) == 0;
 }
 
-bool has_room() {
-  here.drop_settled();
-  return !here.is_full();
-}
-
 // A stream whose reads wait at the link, and that no set has.
 bool add_waiting(int fd, Socket& stream) {
-  if (!has_room()) return false;
-  here.add({fd, &stream, stream.uses.load(), LeftBy::kNoSet});
-  return true;
+  return here.add({fd, &stream, stream.uses.load(), LeftBy::kNoSet});
 }
 
 // Whether the kernel has it in the set, too.
@@ -114,11 +113,9 @@ bool add_in_set(int fd, Socket& stream) {
       (record->event.events & kIn) == 0) {
     return false;
   }
-  if (!has_room() || !check(fd, *record)) return false;
   const epoll_event& event = record->event;
-  here.add(
-      {fd, &stream, stream.uses.load(), last_set, last_set, event.events & kIn, event.data.u64});
-  return true;
+  return check(fd, *record) && here.add({fd, &stream, stream.uses.load(), last_set, last_set,
+                                         event.events & kIn, event.data.u64});
 }
 
 // The end of what the number was when its link was left; it may mean another file by now.
