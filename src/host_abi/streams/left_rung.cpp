@@ -145,6 +145,11 @@ bool is_readable(const Left& one) {
   return end->is_readable(link);
 }
 
+LeftBy left_by(int fd) {
+  const Ref stream = find_unchecked(fd);
+  return stream ? stream_switch::left_by(*stream) : LeftBy();
+}
+
 // Of a number that was just found. Returns false if something has come to it.
 bool settle(int fd, Socket& stream) {
   if (!stop_leaving(stream)) return true;
@@ -158,10 +163,7 @@ bool settle(int fd, Socket& stream) {
 // Those of a stream that another thread or process has left: their entries are level-triggered.
 int filter_others(int set, std::span<epoll_event> events) {
   for (int fd = next_in_table(0); fd >= 0; fd = next_in_table(fd + 1)) {
-    const LeftBy by = [fd] {
-      const Ref one = find_unchecked(fd);
-      return one ? left_by(*one) : LeftBy();
-    }();
+    const LeftBy by = left_by(fd);
     if (!by.is_anybody() || by.is(&here)) continue;
     const Ref stream = find_stream(fd);
     const std::optional<EpollRecord> record = only_record(fd);
@@ -204,9 +206,9 @@ void note_wait(int set, bool looks) {
 // Another thread's is settled, and one that will not be left any more.
 void begin_control(int fd, int operation, const epoll_event* event) {
   if (!is_any_left()) return;
-  const Ref stream = find_unchecked(fd);
-  if (!stream || !left_by(*stream).is_anybody()) return;
-  const bool stays = left_by(*stream).is(&here) &&
+  const LeftBy by = left_by(fd);
+  if (!by.is_anybody()) return;
+  const bool stays = by.is(&here) &&
                      (operation == EPOLL_CTL_DEL || (event != nullptr && are_plain(event->events)));
   if (!stays) settle_left(fd);
 }
@@ -247,27 +249,21 @@ bool is_any_left_here(int set) {
   return here.count_of(set) > 0;
 }
 
-int count_news(int set) {
-  int count = 0;
-  for (const Left& one : here.all()) {
-    if (one.set == set && has_news(one) && ++count == 2) break;
-  }
-  return count;
-}
-
 // A look at the number here spares the read that follows its own.
-bool make_event(int set, epoll_event& event) {
-  const auto lefts = here.all();
-  const auto one = std::find_if(lefts.begin(), lefts.end(), [set](const Left& left) {
-    return left.set == set && has_news(left);
-  });
-  if (one == lefts.end() || !is_readable(*one)) return false;
-  const Ref stream = find(one->fd);
-  if (!stream || &*stream != one->socket) return false;
-  note_use(one->fd);
-  event.events = one->events;
-  event.data.u64 = one->data;
-  return true;
+News find_news(int set, epoll_event& event) {
+  const Left* found = nullptr;
+  for (const Left& one : here.all()) {
+    if (one.set != set || !has_news(one)) continue;
+    if (found != nullptr) return News::OfMore;
+    found = &one;
+  }
+  if (found == nullptr || !is_readable(*found)) return News::None;
+  const Ref stream = find(found->fd);
+  if (!stream || &*stream != found->socket) return News::None;
+  note_use(found->fd);
+  event.events = found->events;
+  event.data.u64 = found->data;
+  return News::OfOne;
 }
 
 int filter_left(int set, epoll_event* events, int found) {
@@ -305,7 +301,7 @@ bool settle_left_here() {
 }
 
 void settle_left(int fd) {
-  if (const Ref one = find_unchecked(fd); !one || !left_by(*one).is_anybody()) return;
+  if (!left_by(fd).is_anybody()) return;
   if (const Ref stream = find_stream(fd)) settle_left(fd, *stream);
 }
 

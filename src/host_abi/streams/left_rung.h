@@ -38,11 +38,10 @@ void note_read(Socket& stream, bool left_rung);
 
 bool is_any_left();
 bool is_any_left_here(int set);  // by the calling thread
-// To how many streams that the calling thread has left in `set` something has come, as far as
-// memory says without much work: none, one, or two and more.
-int count_news(int set);
-// The event of the first of these. Returns false if it has none: then there is less news.
-bool make_event(int set, epoll_event& event);
+// To how many streams that the calling thread has left in `set` something has come. OfOne: `event`
+// is its event.
+enum class News : std::uint8_t { None, OfOne, OfMore };
+News find_news(int set, epoll_event& event);
 // Takes from the kernel's events those of links that are left rung without anything to read; links
 // that others have left are settled. Returns how many events stay.
 int filter_left(int set, epoll_event* events, int found);

@@ -125,11 +125,12 @@ class EpollWait {
       const int found = settle_left_here() ? 0 : look_in_kernel(0);
       return found != 0 ? found : sleep(ns);
     }
-    const int news = is_any_left_here(set_) ? count_news(set_) : 0;
     const std::int64_t now = now_ns();
-    const bool may_wait = !take_changed() && now - last_look < kBetweenLooks;
-    if (may_wait && news == 1 && make_event(set_, *events_)) return 1;
-    if (may_wait && news < 2 && has_time_ && is_any_left_here(set_)) return 0;
+    if (!take_changed() && now - last_look < kBetweenLooks && is_any_left_here(set_)) {
+      const News news = find_news(set_, *events_);
+      if (news == News::OfOne) return 1;
+      if (news == News::None && has_time_) return 0;
+    }
     last_look = now;
     return look_in_kernel(0);
   }
