@@ -442,21 +442,21 @@ class Fabric:
         """Returns whether a process listens on `port` by librdmacm."""
         return any(one["local"].endswith(f":{port}") for one in self.ids(pid=pid, state="listening"))
 
-    def pair(self, words, *more, **settings):
+    def pair(self, *words, **settings):
         """pair_once(), again if the machine was too busy for perftest to measure the clock."""
         for _ in range(CLOCK_TRIES):
-            results = self.pair_once(words, *more, **settings)
+            results = self.pair_once(*words, **settings)
             if not any(result.has_no_clock() for result in results):
                 break
         return results
 
     def pair_once(self, words, client_words=None, *, port_option="-p", nodes=(0, 1), seconds=60, befores=((), ()),
-                  server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening):
+                  server_ends=True, env=None, path=None, port=None, host=HOST, listens=is_listening, more=((), ())):
         """Runs a server and its client, which gets the address as its last word. Returns both results. listens: whether
-        a process listens on a port, unless it does so by TCP."""
+        a process listens on a port, unless it does so by TCP. more: options of `softib run`, for each."""
         port = port or free_port()
         client_words = client_words or words
-        server = self.start([*words, port_option, port], nodes[0], env=env, before=befores[0], path=path)
+        server = self.start([*words, port_option, port], nodes[0], env=env, before=befores[0], path=path, more=more[0])
         try:
             wait_until(lambda: listens(server.pid, port) or not server.running(), seconds,
                        f"{server.describe()} to listen; it says:\n{tail(server.text())}")
@@ -464,7 +464,7 @@ class Fabric:
                 raise Failed(f"{server.describe()}: the server ended with {server.process.returncode} before a "
                              f"client came; it said:\n{tail(server.text())}")
             client = self.start([*client_words, port_option, port, host], nodes[1], env=env, before=befores[1],
-                                path=path)
+                                path=path, more=more[1])
             client_result = self.end(client, seconds)
             if client_result.code is None:
                 server_text = server.text()
