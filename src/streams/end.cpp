@@ -365,6 +365,13 @@ Verdict End::why_not_write() {
   return ended() == Verdict::Reset ? Verdict::Reset : Verdict::BrokenPipe;
 }
 
+bool End::has_room() const {
+  const sdp::State state = shared_.state.state;
+  return !has_extra(peer_) && !is_stuck() && (shared_.shut & kShutWrite) == 0 &&
+         shared_.broken.load(std::memory_order_relaxed) == 0 && !sdp::is_over(shared_.state) &&
+         state != sdp::State::Aborting && sdp::writable_bytes(shared_.state) > 0;
+}
+
 // Writes what there is room for; returns how many bytes that is.
 std::size_t End::write_some(Link& link, std::span<const ConstPart> parts, std::size_t from,
                             std::size_t total, bool urgent) {

@@ -92,6 +92,8 @@ class End {
 
   // Something has come, or the stream has ended: read() will probably not find nothing.
   bool has_news() const;
+  // A write would find room, and the link is writable; else it may be all the same.
+  bool has_room() const;
   // A message waits for a port or an HCA: somebody has to call go_on() now and then.
   bool is_stuck() const;
   const verbs::control::StreamAddress& local() const { return local_; }

@@ -328,6 +328,13 @@ def left_rung(fabric, report, folder):
         run(fabric, [own_c_program(folder, "left_rung"), CLIENT]).require("^all right$")
 
 
+def late_control(fabric, report, folder):
+    if RSOCKETS:
+        return
+    with report.case("an epoll set that is changed all the time is what was changed last"):
+        run(fabric, [own_c_program(folder, "late_control"), CLIENT]).require("^all right$")
+
+
 def duplex(fabric, report, folder):
     with report.case("a thread that writes and one that reads at each side, connection after connection"):
         program = harness.build_program(folder, PROGRAMS.parent / "duplex.c", "-pthread")
@@ -518,7 +525,7 @@ def test(report, user):
                 part(fabric, report, folder)
 
 
-PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, signals, left_rung, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, foreign, fallback, without)),
+PARTS = (({}, "", (own_programs, beside_ibacm, prompt, ending_listeners, edges, cancelled, like_tcp, signals, left_rung, late_control, small_stacks, http, node, grpc, nginx, redis, iperf, streams, duplex, storms, forking, foreign, fallback, without)),
          ({}, harness.MISSED_LATE, (closing,)),
          ({"ports": 2}, "", (ports,)),
          ({}, harness.MISSED_SOON, (killed,)),

@@ -236,7 +236,7 @@ ssize_t receive(int fd, Socket& stream, const iovec* parts, std::size_t count, i
   Cursor<streams::Part> cursor(parts, count);
   const int before = errno;
   const ssize_t result = read_parts(reading, cursor);
-  if (reading.has_left) note_read(stream, reading.left_rung);
+  if (reading.has_left) note_read(fd, stream, reading.left_rung);
   if (result >= 0) errno = before;  // a wait may have been interrupted
   if (end->shared().wants_edges.load(std::memory_order_relaxed) != 0 && end->has_news()) {
     make_edges(fd);

@@ -5,9 +5,15 @@
 // Of streams in edge-triggered sets: a reader has its peer's end send (end.h), and what comes by
 // that makes no edge. Over TCP it would. Of those in others see left_rung.h.
 //
+// *Late* records: the kernel has not been told of the last changes, for as long as the stream is
+// left rung. It has an entry for reading then, so the link is ready there; it may be one that the
+// program has deleted.
+//
 // A set whose number was closed by system call, and means another one by now, has nothing to remove
 // and is left alone. Thread rule: any thread.
 #pragma once
+
+#include "host_abi/streams/table.h"
 
 #include <sys/epoll.h>
 
@@ -25,11 +31,21 @@ bool has_epoll_records(int fd);
 struct EpollRecord {
   int set = -1;
   epoll_event event{};
-  bool is_checked = false;
 };
 std::optional<EpollRecord> only_record(int fd);
-// The kernel has `fd` in `set` as the record says.
-void note_checked(int fd, int set);
+// Whether the kernel has `fd` in `set` as it was told: looked at once after each change.
+bool is_in_kernel(int fd, int set);
+// An epoll_ctl() of which the kernel is told later. Returns nothing if it has to know at once; else
+// whether the record is late now, or again what the kernel has. `by`: who has left the stream rung.
+std::optional<bool> change_late(int set, int operation, int fd, const epoll_event* event,
+                                const Socket& stream, LeftBy by);
+bool is_late(int fd);
+bool is_any_late();
+// Whether an entry of `fd` with these data in `set` could be taken for that of a late record.
+bool may_be_mistaken(int set, int fd, std::uint64_t data);
+// Tells the kernel what it does not know of `fd`, and that nobody has left `stream`, as one step
+// for others. Returns false if nobody had.
+bool tell_and_stop_leaving(int fd, Socket& stream);
 // Whether something was ever added to a set with this number; forgets all that was.
 bool was_set(int set);
 void forget_records_of_set(int set);

@@ -11,6 +11,7 @@
 #include "host_abi/streams/handlers.h"
 #include "host_abi/streams/inherited.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/left_rung.h"
 #include "linux/client/client_host.h"
 
 #include <netinet/in.h>
@@ -110,6 +111,7 @@ auto with_client(Function function) -> decltype(function(std::declval<StreamClie
 }
 
 void before_fork() {
+  if (is_any_late()) settle_all_left();  // the child has the same sets
   lock_table();
   lock_epoll_records();
 }

@@ -28,8 +28,13 @@ bool is_followed(int fd) {
 }
 
 int duplicated(int original, int result) {
-  if (result < 0 || result == original || !is_in_table(original)) return result;
-  if (sockets::in_vfork_child()) return result;
+  if (result < 0 || result == original) return result;
+  if (was_set(original)) {
+    share(original);
+    share(result);
+  }
+  if (!is_in_table(original) || sockets::in_vfork_child()) return result;
+  if (is_late(original)) settle_left(original);
   copy(original, result);
   if (result <= STDERR_FILENO && sockets::is_connection(result)) {
     const int error = errno;

@@ -3,6 +3,7 @@
 
 #include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/streams/connections.h"
+#include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/fabric.h"
 #include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/own_link.h"
@@ -94,6 +95,7 @@ void note_links_in(const msghdr& message) {
   for_each_descriptor(message, [](int fd) {
     if (const Ref stream = find_stream(fd)) stream->is_inherited.store(true);
     settle_left(fd);
+    if (was_set(fd)) share(fd);
   });
 }
 

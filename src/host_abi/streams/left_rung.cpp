@@ -9,6 +9,8 @@
 #include "host_abi/streams/inside.h"
 #include "host_abi/streams/own_link.h"
 #include "host_abi/streams/sandbox.h"
+#include "host_abi/streams/set_waiters.h"
+#include "host_abi/streams/waiting.h"
 
 #include <algorithm>
 #include <array>
@@ -27,9 +29,12 @@ struct Left {
   Socket* socket = nullptr;
   std::uint32_t use = 0;  // of the place in the table
   int home = -1;          // the set that the thread waited in, or LeftBy::kNoSet
-  int set = -1;           // -1: it is in none now, or not for reading
+  // That the program wants: those of kIn and kOut.
   std::uint32_t events = 0;
   std::uint64_t data = 0;
+  bool is_in_kernel = false;  // in `home`, with these data:
+  std::uint64_t kernel_data = 0;
+  bool is_late = false;  // the kernel has another entry than the program wants
 };
 
 class Lefts {
@@ -76,6 +81,7 @@ constinit thread_local int last_set = -1;
 constinit thread_local bool has_changed = false;
 
 constexpr std::uint32_t kIn = EPOLLIN | EPOLLRDNORM;
+constexpr std::uint32_t kOut = EPOLLOUT | EPOLLWRNORM;
 constexpr std::uint32_t kEnds = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 // Where no other process, number or set has the stream.
@@ -87,7 +93,7 @@ bool is_alone(const Socket& stream, const streams::End& end) {
 
 // Those of level-triggered entries that more than one thread may wait for.
 bool are_plain(std::uint32_t events) {
-  constexpr std::uint32_t kPlain = kIn | EPOLLOUT | EPOLLWRNORM | EPOLLPRI | kEnds;
+  constexpr std::uint32_t kPlain = kIn | kOut | EPOLLPRI | kEnds;
   return (events & ~kPlain) == 0;
 }
 
@@ -96,15 +102,12 @@ bool add_waiting(int fd, Socket& stream) {
   return here.add({fd, &stream, stream.uses.load(), LeftBy::kNoSet});
 }
 
-// Whether the kernel has it in the set, too.
-bool check(int fd, const EpollRecord& record) {
-  if (record.is_checked) return true;
-  epoll_event event = record.event;
-  const int error = errno;
-  const bool has_it = real::epoll_ctl(record.set, EPOLL_CTL_MOD, fd, &event) == 0;
-  errno = error;
-  if (has_it) note_checked(fd, record.set);
-  return has_it;
+// Of which the kernel knows.
+void follow_record(Left& one, const std::optional<EpollRecord>& record) {
+  one.events = record ? record->event.events & (kIn | kOut) : 0;
+  one.data = one.kernel_data = record ? record->event.data.u64 : 0;
+  one.is_in_kernel = record.has_value();
+  one.is_late = false;
 }
 
 bool add_in_set(int fd, Socket& stream) {
@@ -113,9 +116,10 @@ bool add_in_set(int fd, Socket& stream) {
       (record->event.events & kIn) == 0) {
     return false;
   }
-  const epoll_event& event = record->event;
-  return check(fd, *record) && here.add({fd, &stream, stream.uses.load(), last_set, last_set,
-                                         event.events & kIn, event.data.u64});
+  if (!is_in_kernel(fd, last_set)) return false;
+  Left one{fd, &stream, stream.uses.load(), last_set};
+  follow_record(one, record);
+  return here.add(one);
 }
 
 // The end of what the number was when its link was left; it may mean another file by now.
@@ -127,6 +131,13 @@ bool has_news(const Left& one) {
   const Ref stream = find_unchecked(one.fd);
   const streams::End* const end = end_of_left(one, stream);
   return end != nullptr && end->has_news();
+}
+
+// Returns false if only the kernel can tell.
+bool is_writable(const Left& one) {
+  const Ref stream = find_unchecked(one.fd);
+  const streams::End* const end = end_of_left(one, stream);
+  return end != nullptr && end->has_room();
 }
 
 bool is_readable(const Left& one) {
@@ -150,9 +161,17 @@ LeftBy left_by(int fd) {
   return stream ? stream_switch::left_by(*stream) : LeftBy();
 }
 
+// As far as memory tells, which is right about reading.
+std::uint32_t ready_events(const Left& one) {
+  std::uint32_t ready = 0;
+  if ((one.events & kIn) != 0 && is_readable(one)) ready |= one.events & kIn;
+  if ((one.events & kOut) != 0 && is_writable(one)) ready |= one.events & kOut;
+  return ready;
+}
+
 // Of a number that was just found. Returns false if something has come to it.
 bool settle(int fd, Socket& stream) {
-  if (!stop_leaving(stream)) return true;
+  if (!tell_and_stop_leaving(fd, stream)) return true;
   streams::End* const end = end_of(stream);
   if (end == nullptr) return true;
   const Inside inside;
@@ -190,11 +209,18 @@ bool follow_control(int fd) {
     settle_left(fd);
     return false;
   }
-  one->events = record ? record->event.events & kIn : 0;
-  one->data = record ? record->event.data.u64 : 0;
-  one->set = one->events != 0 ? one->home : -1;
+  follow_record(*one, record);
   const std::uint32_t others = record ? record->event.events & ~(kIn | kEnds) : 0;
   return others == 0 && left_by(*stream).is(&here);
+}
+
+// One that is deleted late and then closed by system call would stay in the set for as long as
+// softibd has the link: some milliseconds after it was made.
+bool may_delete_late(const Socket& stream) {
+  constexpr std::uint32_t kAgainAndAgain = 3;
+  constexpr std::int64_t kLong = 100'000'000;
+  return stream.additions.load(std::memory_order_relaxed) >= kAgainAndAgain &&
+         now_ns() - stream.added_ns.load(std::memory_order_relaxed) > kLong;
 }
 
 }  // namespace
@@ -203,8 +229,34 @@ void note_wait(int set, bool looks) {
   last_set = looks && set < LeftBy::kNoSet ? set : -1;
 }
 
-// Another thread's is settled, and one that will not be left any more.
-void begin_control(int fd, int operation, const epoll_event* event) {
+bool control_late(int set, int operation, int fd, const epoll_event* event) {
+  if (here.all().empty() || !is_only_waiter(set)) return false;
+  const Inside inside;
+  const Ref seen = find_unchecked(fd);
+  Left* const one = seen ? here.find(fd, *seen) : nullptr;
+  if (one == nullptr || one->home != set || !one->is_in_kernel) return false;
+  if (operation == EPOLL_CTL_DEL && !may_delete_late(*seen)) return false;
+  const Ref stream = find_stream(fd);
+  if (!stream || &*stream != one->socket) return false;
+  const auto late = change_late(set, operation, fd, event, *stream, LeftBy(&here, set));
+  if (!late) return false;
+  one->is_late = *late;
+  one->events = operation == EPOLL_CTL_DEL ? 0 : event->events;
+  if (operation != EPOLL_CTL_DEL) one->data = event->data.u64;
+  note_use(fd);
+  return true;
+}
+
+// Another thread's is settled, and one that will not be left any more. The kernel hears of what is
+// late before the next change.
+void begin_control(int set, int operation, int fd, const epoll_event* event) {
+  if (is_late(fd)) {
+    settle_left(fd);
+    if (is_late(fd)) forget_epoll_records(fd);  // it is another file now
+  }
+  if (operation != EPOLL_CTL_DEL && event != nullptr && may_be_mistaken(set, fd, event->data.u64))
+    settle_all_left();
+  if (operation == EPOLL_CTL_ADD && was_set(fd)) share(fd);
   if (!is_any_left()) return;
   const LeftBy by = left_by(fd);
   if (!by.is_anybody()) return;
@@ -213,8 +265,11 @@ void begin_control(int fd, int operation, const epoll_event* event) {
   if (!stays) settle_left(fd);
 }
 
-void end_control(int fd) {
+void end_control(int operation, int fd) {
   if (!follow_control(fd)) has_changed = true;
+  if (operation != EPOLL_CTL_ADD || !is_in_table(fd)) return;
+  const Ref stream = find_unchecked(fd);
+  if (stream && stream->additions.fetch_add(1) == 0) stream->added_ns.store(now_ns());
 }
 
 bool take_changed() {
@@ -229,9 +284,10 @@ bool may_leave_rung(int fd, Socket& stream, const streams::End& end) {
   if (const LeftBy by = left_by(stream); by.is_anybody() && !by.is(&here)) return false;
   const int home = waits ? LeftBy::kNoSet : last_set;
   const Left* one = here.find(fd, stream);
-  if (one != nullptr && one->home != home) {
-    if (left_by(stream).is_anybody()) return false;
-    here.drop_settled();
+  const bool is_left = left_by(stream).is_anybody();
+  if (one != nullptr && is_left && one->home != home) return false;
+  if (one != nullptr && !is_left) {
+    here.drop_settled();  // the kernel may have another entry since
     one = nullptr;
   }
   if (one == nullptr && !(waits ? add_waiting(fd, stream) : add_in_set(fd, stream))) return false;
@@ -239,8 +295,8 @@ bool may_leave_rung(int fd, Socket& stream, const streams::End& end) {
   return true;
 }
 
-void note_read(Socket& stream, bool left_rung) {
-  if (!left_rung) stop_leaving(stream);
+void note_read(int fd, Socket& stream, bool left_rung) {
+  if (!left_rung) tell_and_stop_leaving(fd, stream);
 }
 
 bool is_any_left_here(int set) {
@@ -249,45 +305,74 @@ bool is_any_left_here(int set) {
   return here.count_of(set) > 0;
 }
 
+bool has_left_any() {
+  here.drop_settled();
+  return !here.all().empty();
+}
+
 // A look at the number here spares the read that follows its own.
 News find_news(int set, epoll_event& event) {
   const Left* found = nullptr;
   for (const Left& one : here.all()) {
-    if (one.set != set || !has_news(one)) continue;
+    if (one.home != set) continue;
+    const bool wants_out = (one.events & kOut) != 0;
+    if (!wants_out && ((one.events & kIn) == 0 || !has_news(one))) continue;
+    if (wants_out && one.is_late && !is_writable(one)) {
+      settle_left(one.fd);
+      return News::OfMore;
+    }
     if (found != nullptr) return News::OfMore;
     found = &one;
   }
-  if (found == nullptr || !is_readable(*found)) return News::None;
+  if (found == nullptr) return News::None;
+  const std::uint32_t ready = ready_events(*found);
+  if (ready == 0) return News::None;
   const Ref stream = find(found->fd);
   if (!stream || &*stream != found->socket) return News::None;
   note_use(found->fd);
-  event.events = found->events;
+  event.events = ready;
   event.data.u64 = found->data;
   return News::OfOne;
 }
 
-int filter_left(int set, epoll_event* events, int found) {
-  int kept = 0;
-  bool is_unknown = false;
+// What the kernel's event of `one` stands for. If the peer has closed its link, a read makes out
+// what that means; but a late entry may not be wanted.
+epoll_event filter_own(const Left& one, epoll_event event, bool& has_told) {
+  const bool has_ended = (event.events & kEnds) != 0;
+  if (!one.is_late) {
+    if (!has_ended && !is_readable(one)) event.events &= ~kIn;
+    return event;
+  }
+  const bool is_unknown = has_ended || ((one.events & kOut) != 0 && !is_writable(one));
+  if (is_unknown) {
+    settle_left(one.fd);
+    has_told = true;
+  }
+  event.events = is_unknown ? 0 : ready_events(one);
+  event.data.u64 = one.data;
+  return event;
+}
+
+Filtered filter_left(int set, epoll_event* events, int found) {
+  Filtered result;
   for (int i = 0; i < found; ++i) {
     epoll_event event = events[i];
     const auto lefts = here.all();
     const auto one = std::find_if(lefts.begin(), lefts.end(), [&](const Left& left) {
-      return left.set == set && left.data == event.data.u64;
+      return left.home == set && left.is_in_kernel && left.kernel_data == event.data.u64;
     });
-    // If the peer has closed its link, a read makes out what that means.
-    const bool has_ended = (event.events & kEnds) != 0;
     if (one == lefts.end()) {
-      is_unknown = true;
-    } else if (!has_ended && !is_readable(*one)) {
-      event.events &= ~kIn;
+      result.has_others = true;
+    } else {
+      event = filter_own(*one, event, result.has_told);
     }
-    if (event.events != 0) events[kept++] = event;
+    if (event.events != 0) events[result.kept++] = event;
   }
-  if (!is_unknown) return kept;
+  if (!result.has_others) return result;
   here.drop_settled();
-  if (left_count(set) <= here.count_of(set)) return kept;
-  return filter_others(set, {events, static_cast<std::size_t>(kept)});
+  if (left_count(set) <= here.count_of(set)) return result;
+  result.kept = filter_others(set, {events, static_cast<std::size_t>(result.kept)});
+  return result;
 }
 
 bool settle_left_here() {
@@ -325,6 +410,20 @@ void forget_set(int set) {
   if (!was_set(set)) return;
   settle_all_left();
   forget_records_of_set(set);
+  forget_waiter(set);
+}
+
+void begin_set(int set) {
+  if (was_set(set)) {
+    forget_records_of_set(set);  // untold: they are of the other set
+    settle_all_left();
+  }
+  note_made(set);
+}
+
+void share(int set) {
+  share_set(set);
+  settle_all_left();
 }
 
 }  // namespace ib::host_abi::stream_switch

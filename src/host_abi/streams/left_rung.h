@@ -10,6 +10,10 @@
 // else the kernel's readiness counts, links are *settled*. A program that looks past libc finds a
 // link readable at most once too often.
 //
+// While such a thread is the only one that waits in its set, what it changes there about a link
+// that it has left is *late*: the kernel is told when the link is settled. A program that wants to
+// write, then to read, and so on, changes its set four times for each request.
+//
 // Thread rule: any thread.
 #pragma once
 
@@ -25,26 +29,34 @@ namespace ib::host_abi::stream_switch {
 // its links are settled sooner than they are left.
 void note_wait(int set, bool looks);
 
-// Around an epoll_ctl() that changes what is wanted of `fd`.
-void begin_control(int fd, int operation, const epoll_event* event);
-void end_control(int fd);
+// An epoll_ctl() that needs no system call now; else returns false.
+bool control_late(int set, int operation, int fd, const epoll_event* event);
+// Around one that does, and has succeeded at the end.
+void begin_control(int set, int operation, int fd, const epoll_event* event);
+void end_control(int operation, int fd);
 // The calling thread has changed a set since the last call, in a way that memory does not tell of.
 bool take_changed();
 
 // Before a read of `stream`: whether it may leave the link rung. It counts as left then.
 bool may_leave_rung(int fd, Socket& stream, const streams::End& end);
 // After that read.
-void note_read(Socket& stream, bool left_rung);
+void note_read(int fd, Socket& stream, bool left_rung);
 
 bool is_any_left();
 bool is_any_left_here(int set);  // by the calling thread
-// To how many streams that the calling thread has left in `set` something has come. OfOne: `event`
-// is its event.
+bool has_left_any();             // the same, in no matter which set
+// Of how many streams that the calling thread has left in `set` memory has events. OfOne: `event`
+// is it. OfMore: the kernel is asked, since they may be of one whose events memory does not have.
 enum class News : std::uint8_t { None, OfOne, OfMore };
 News find_news(int set, epoll_event& event);
-// Takes from the kernel's events those of links that are left rung without anything to read; links
-// that others have left are settled. Returns how many events stay.
-int filter_left(int set, epoll_event* events, int found);
+// Takes from the kernel's events those of links that are left rung without anything to read, and
+// makes those of late changes what the program wants; links that others have left are settled.
+struct Filtered {
+  int kept = 0;
+  bool has_told = false;    // a late change: the kernel may have another event now
+  bool has_others = false;  // than those that the calling thread has left
+};
+Filtered filter_left(int set, epoll_event* events, int found);
 
 // Returns false if something has come to one of them.
 bool settle_left_here();
@@ -54,5 +66,9 @@ bool settle_left(int fd, Socket& stream);
 void settle_all_left();
 // `set` is about to be closed.
 void forget_set(int set);
+// `set` is a new one; one that had its number was closed by system call.
+void begin_set(int set);
+// `set` has another number, or another process has it.
+void share(int set);
 
 }  // namespace ib::host_abi::stream_switch

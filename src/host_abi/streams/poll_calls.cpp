@@ -10,6 +10,7 @@
 #include "host_abi/streams/handlers.h"
 #include "host_abi/streams/inside.h"
 #include "host_abi/streams/left_rung.h"
+#include "host_abi/streams/set_waiters.h"
 #include "host_abi/streams/waiting.h"
 
 #include <algorithm>
@@ -126,7 +127,8 @@ class EpollWait {
       return found != 0 ? found : sleep(ns);
     }
     const std::int64_t now = now_ns();
-    if (!take_changed() && now - last_look < kBetweenLooks && is_any_left_here(set_)) {
+    const bool is_recent = now - last_look < kBetweenLooks && !has_others;
+    if (!take_changed() && is_recent && is_any_left_here(set_)) {
       const News news = find_news(set_, *events_);
       if (news == News::OfOne) return 1;
       if (news == News::None && has_time_) return 0;
@@ -143,10 +145,16 @@ class EpollWait {
 
   int look_in_kernel(std::int64_t ns) {
     for (int tries = 0;; ++tries) {
+      if (tries == kMostTries) settle_left_here();
+      // Others may settle them while the kernel looks.
+      const bool has_own = has_left_any();
       const int found = real::epoll_pwait(set_, events_, room_, ms_of(ns), nullptr);
-      if (found <= 0 || !is_any_left() || tries == kMostTries) return found;
-      const int kept = filter_left(set_, events_, found);
-      if (kept > 0 || found < room_) return kept;
+      has_others = false;
+      if (found <= 0 || (!has_own && !is_any_left())) return found;
+      const Filtered some = filter_left(set_, events_, found);
+      has_others = some.has_others;
+      const bool may_be_more = found == room_ || some.has_told;
+      if (some.kept > 0 || !may_be_more || tries == kMostTries) return some.kept;
       ns = 0;
     }
   }
@@ -163,14 +171,18 @@ class EpollWait {
   }
 
   static constinit thread_local std::int64_t last_look;
+  // The last look has found some, so there may be more.
+  static constinit thread_local bool has_others;
   int set_;
   epoll_event* events_;
   int room_;
   bool has_time_;
 };
 constinit thread_local std::int64_t EpollWait::last_look = 0;
+constinit thread_local bool EpollWait::has_others = false;
 
 int epoll_with(int set, epoll_event* events, int room, std::int64_t timeout, const sigset_t* mask) {
+  if (!Inside::is() && !note_waiter(set)) settle_all_left();
   if (mask != nullptr || room <= 0 || Inside::is() || !has_any_stream()) {
     if (!Inside::is()) settle_left_here();
     return wait_with(timeout, [&](std::int64_t ns) {
@@ -254,16 +266,31 @@ int streams_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const ti
   return select_with(count, in, out, except, ns_of(timeout), mask);
 }
 
+int streams_epoll_create(int size) IB_STANDS_FOR("epoll_create");
+int streams_epoll_create(int size) {
+  const int set = real::epoll_create(size);
+  if (set >= 0 && !Inside::is()) begin_set(set);
+  return set;
+}
+
+int streams_epoll_create1(int flags) IB_STANDS_FOR("epoll_create1");
+int streams_epoll_create1(int flags) {
+  const int set = real::epoll_create1(flags);
+  if (set >= 0 && !Inside::is()) begin_set(set);
+  return set;
+}
+
 int streams_epoll_ctl(int set, int operation, int fd, epoll_event* event)
     IB_STANDS_FOR("epoll_ctl");
 int streams_epoll_ctl(int set, int operation, int fd, epoll_event* event) {
   if (Inside::is() || !is_on()) return real::epoll_ctl(set, operation, fd, event);
-  begin_control(fd, operation, event);
+  if (control_late(set, operation, fd, event)) return 0;
+  begin_control(set, operation, fd, event);
   const int result = real::epoll_ctl(set, operation, fd, event);
   if (result != 0) return result;
   const int error = errno;
   record_epoll(set, operation, fd, event);
-  end_control(fd);
+  end_control(operation, fd);
   const bool is_edge = operation != EPOLL_CTL_DEL && (event->events & EPOLLET) != 0;
   if (is_edge && is_in_table(fd)) note_edges(fd);
   errno = error;

@@ -99,6 +99,7 @@ void Socket::reset() {
   readers.store(0);
   is_never_left.store(false);
   has_waited.store(false);
+  additions.store(0);
   habit.begin_again();
   next = nullptr;
 }

@@ -46,6 +46,8 @@ struct Socket {
   std::atomic<std::uint64_t> left{0};          // LeftBy: who has left it rung (left_rung.h)
   std::atomic<bool> is_never_left{false};      // others wait for it, too
   std::atomic<bool> has_waited{false};         // a read of it has, at the link
+  std::atomic<std::uint32_t> additions{0};     // to epoll sets, by the program
+  std::atomic<std::int64_t> added_ns{0};       // the first time
   SpinHabit habit;                             // of threads that wait for it alone
   Socket* next = nullptr;                      // of those without references
 

@@ -109,8 +109,11 @@ TEST_F(StreamEnd, AWriterWithoutRoomIsNotWritableUntilAThirdIsFree) {
   const std::size_t written = fill(client, 10'000);
   EXPECT_GT(written, kRing);
   EXPECT_FALSE(client.is_writable());
+  EXPECT_FALSE(client.end().has_room());
+  EXPECT_TRUE(server.end().has_room());
   std::size_t got = 0;
   while (!client.is_writable()) {
+    EXPECT_FALSE(client.end().has_room());
     const std::string part = server.read(10'000);
     ASSERT_FALSE(part.empty()) << got;
     got += part.size();
@@ -119,7 +122,12 @@ TEST_F(StreamEnd, AWriterWithoutRoomIsNotWritableUntilAThirdIsFree) {
   EXPECT_LE(client.end().unsent_bytes(), kRing - kRing / 3);
   EXPECT_EQ(got + read_all(server).size(), written);
   EXPECT_TRUE(client.is_writable());
+  EXPECT_TRUE(client.end().has_room());
   EXPECT_FALSE(server.is_readable());
+  // Of a half that is shut, the kernel tells.
+  client.end().shut_down(client.link(), 1);
+  EXPECT_FALSE(client.end().has_room());
+  EXPECT_TRUE(server.end().has_room());
 }
 
 TEST_F(StreamEnd, WhatWaitsInTheRingIsSentByTheReader) {

@@ -164,6 +164,7 @@ class RandomEnds {
     for (std::size_t end = 0; end < 2; ++end) {
       if (is_closed(end) || is_down_) continue;
       Side& side = any(end);
+      EXPECT_TRUE(!side.end().has_room() || side.is_writable()) << "room, at end " << end;
       side.read(1, {.peek = true});
       was_reset_ |= side.last == Verdict::Reset;
       EXPECT_EQ(side.is_readable() && side.last != Verdict::WouldBlock,

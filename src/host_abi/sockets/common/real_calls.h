@@ -44,6 +44,8 @@ inline constinit Real<int()> sched_yield{"sched_yield"};
 inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, timeval*)> select{"select"};
 inline constinit Real<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)>
     pselect{"pselect"};
+inline constinit Real<int(int)> epoll_create{"epoll_create"};
+inline constinit Real<int(int)> epoll_create1{"epoll_create1"};
 inline constinit Real<int(int, int, int, epoll_event*)> epoll_ctl{"epoll_ctl"};
 inline constinit Real<int(int, epoll_event*, int, int, const sigset_t*)> epoll_pwait{"epoll_pwait"};
 inline constinit Real<int(int, int)> shutdown{"shutdown"};

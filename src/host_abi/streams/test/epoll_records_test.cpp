@@ -96,13 +96,6 @@ TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
   EXPECT_EQ(only_record(fd_)->event.events, EPOLLIN);
   EXPECT_FALSE(only_record(held_).has_value());
 
-  // A record stays checked until it changes.
-  EXPECT_FALSE(only_record(fd_)->is_checked);
-  note_checked(fd_, set_);
-  EXPECT_TRUE(only_record(fd_)->is_checked);
-  control(EPOLL_CTL_MOD, EPOLLIN);
-  EXPECT_FALSE(only_record(fd_)->is_checked);
-
   // Another descriptor with the same data.
   epoll_event event{EPOLLIN, {.u64 = kData}};
   record_epoll(set_, EPOLL_CTL_ADD, pair_[1], &event);
@@ -133,6 +126,126 @@ TEST_F(EpollMoveTest, AFileThatOthersStillHaveLeavesItsSets) {
   EXPECT_FALSE(has_epoll_records(pair_[0]));
   EXPECT_EQ(ready(), 0u);
   ::close(copy);
+}
+
+// Changes of an entry of which the kernel is told later: the test is the thread that has left the
+// stream.
+class LateChanges : public EpollMoveTest {
+ protected:
+  void SetUp() override {
+    EpollMoveTest::SetUp();
+    stream_ = make();
+    control(EPOLL_CTL_ADD, EPOLLIN);
+    ASSERT_TRUE(is_in_kernel(fd_, set_));
+    begin_leaving(*stream_, by());
+  }
+  void TearDown() override {
+    stop_leaving(*stream_);
+    EpollMoveTest::TearDown();
+    EXPECT_FALSE(is_any_late());
+  }
+  LeftBy by() const { return LeftBy(this, set_); }
+  bool change(int operation, std::uint32_t events, std::uint64_t data = kData) {
+    epoll_event event{events, {.u64 = data}};
+    const auto late = change_late(set_, operation, fd_, &event, *stream_, by());
+    if (late) EXPECT_EQ(*late, is_late(fd_));
+    return late.has_value();
+  }
+  // The socket is not connected: it is hung up and writable in each set that has it.
+  std::uint32_t in_kernel(std::uint64_t data = kData) {
+    epoll_event event{};
+    if (::epoll_wait(set_, &event, 1, 0) != 1) return 0;
+    const std::uint64_t found = event.data.u64;
+    EXPECT_EQ(found, data);
+    return event.events;
+  }
+
+  static constexpr std::uint32_t kHangup = EPOLLHUP;
+  Ref stream_;
+};
+
+TEST_F(LateChanges, TheKernelIsToldOfTheLastOne) {
+  ASSERT_EQ(in_kernel(), kHangup);
+  ASSERT_TRUE(change(EPOLL_CTL_DEL, 0));
+  EXPECT_TRUE(is_late(fd_));
+  EXPECT_FALSE(only_record(fd_).has_value());
+  EXPECT_EQ(in_kernel(), kHangup);
+  ASSERT_TRUE(change(EPOLL_CTL_ADD, EPOLLOUT));
+  ASSERT_TRUE(change(EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT, kData + 1));
+  EXPECT_EQ(only_record(fd_)->event.events, std::uint32_t{EPOLLIN | EPOLLOUT});
+  EXPECT_EQ(in_kernel(), kHangup);
+  EXPECT_TRUE(tell_and_stop_leaving(fd_, *stream_));
+  EXPECT_FALSE(is_late(fd_));
+  EXPECT_EQ(in_kernel(kData + 1), kHangup | EPOLLOUT);
+  EXPECT_FALSE(tell_and_stop_leaving(fd_, *stream_));
+}
+
+TEST_F(LateChanges, ADeletionIsTold) {
+  ASSERT_TRUE(change(EPOLL_CTL_DEL, 0));
+  EXPECT_TRUE(tell_and_stop_leaving(fd_, *stream_));
+  EXPECT_EQ(in_kernel(), 0u);
+  EXPECT_FALSE(has_epoll_records(fd_));
+}
+
+TEST_F(LateChanges, OneThatIsTakenBackNeedsNoTelling) {
+  ASSERT_TRUE(change(EPOLL_CTL_DEL, 0));
+  ASSERT_TRUE(change(EPOLL_CTL_ADD, EPOLLIN));
+  EXPECT_FALSE(is_late(fd_));
+  EXPECT_EQ(in_kernel(), kHangup);
+}
+
+TEST_F(LateChanges, TheKernelIsAskedForErrors) {
+  EXPECT_FALSE(change(EPOLL_CTL_ADD, EPOLLIN));
+  EXPECT_FALSE(change(99, EPOLLIN));
+  ASSERT_TRUE(change(EPOLL_CTL_DEL, 0));
+  EXPECT_FALSE(change(EPOLL_CTL_DEL, 0));
+  EXPECT_FALSE(change(EPOLL_CTL_MOD, EPOLLIN));
+  EXPECT_FALSE(change_late(set_, EPOLL_CTL_ADD, fd_, nullptr, *stream_, by()));
+}
+
+TEST_F(LateChanges, TheKernelIsToldOfWhatMemoryCannotTell) {
+  for (const std::uint32_t events : {std::uint32_t{EPOLLIN} | EPOLLET, std::uint32_t{EPOLLPRI},
+                                     std::uint32_t{EPOLLIN} | EPOLLONESHOT,
+                                     std::uint32_t{EPOLLIN} | EPOLLRDHUP, std::uint32_t{0}}) {
+    EXPECT_FALSE(change(EPOLL_CTL_MOD, events)) << events;
+  }
+  // Without interest in reading the kernel would not find a link ready that is left rung.
+  control(EPOLL_CTL_MOD, EPOLLOUT);
+  EXPECT_FALSE(change(EPOLL_CTL_MOD, EPOLLIN));
+}
+
+TEST_F(LateChanges, OnlyWhoHasLeftTheStreamChangesIt) {
+  const int other = 0;
+  epoll_event event{EPOLLOUT, {.u64 = kData}};
+  EXPECT_FALSE(change_late(set_, EPOLL_CTL_MOD, fd_, &event, *stream_, LeftBy(&other, set_)));
+  EXPECT_FALSE(change_late(set_ + 1, EPOLL_CTL_MOD, fd_, &event, *stream_, by()));
+  stop_leaving(*stream_);
+  EXPECT_FALSE(change(EPOLL_CTL_MOD, EPOLLOUT));
+}
+
+TEST_F(LateChanges, NothingElseIsTakenForTheEntry) {
+  EXPECT_FALSE(may_be_mistaken(set_, pair_[0], kData));
+  ASSERT_TRUE(change(EPOLL_CTL_MOD, EPOLLIN, kData + 1));
+  EXPECT_TRUE(may_be_mistaken(set_, pair_[0], kData));
+  EXPECT_FALSE(may_be_mistaken(set_, fd_, kData));
+  EXPECT_TRUE(may_be_mistaken(set_, pair_[0], kData + 1));
+  EXPECT_FALSE(may_be_mistaken(set_, pair_[0], kData + 2));
+  // Nor is the entry for another.
+  epoll_event event{EPOLLIN, {.u64 = kData + 3}};
+  record_epoll(set_, EPOLL_CTL_ADD, pair_[0], &event);
+  EXPECT_FALSE(change(EPOLL_CTL_MOD, EPOLLIN, kData + 3));
+  EXPECT_TRUE(change(EPOLL_CTL_MOD, EPOLLIN, kData + 4));
+  forget_epoll_records(pair_[0]);
+}
+
+// The set was closed by system call, and its number is another set's.
+TEST_F(LateChanges, AnotherSetIsFoundOut) {
+  control(EPOLL_CTL_MOD, EPOLLIN);
+  const int other = ::epoll_create1(EPOLL_CLOEXEC);
+  ASSERT_EQ(::syscall(SYS_dup3, static_cast<long>(other), static_cast<long>(set_), 0L), set_);
+  ::close(other);
+  EXPECT_FALSE(is_in_kernel(fd_, set_));
+  EXPECT_FALSE(change(EPOLL_CTL_MOD, EPOLLOUT));
 }
 
 }  // namespace
