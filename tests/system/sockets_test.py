@@ -333,6 +333,12 @@ def late_control(fabric, report, folder):
         return
     with report.case("an epoll set that is changed all the time is what was changed last"):
         run(fabric, [own_c_program(folder, "late_control"), CLIENT]).require("^all right$")
+    first = harness.seed()
+    with report.case("random changes of an epoll set, and a model of it"):
+        print(f"  SOFTIB_SEED={first}")
+        program = own_c_program(folder, "random_sets")
+        for seed in range(first, first + 3):
+            run(fabric, [program, CLIENT, seed, 100000, "full"]).require("^all right$")
 
 
 def duplex(fabric, report, folder):

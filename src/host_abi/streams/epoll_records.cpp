@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Records by number, under one lock: written after each epoll_ctl(), used when a TCP socket gives
 // its number to a link, after reads of streams in edge-triggered sets, and before reads of others.
-// Changes of those that are left rung may be kept here until the kernel has to know.
+// Changes of those that are left rung may be kept here until the kernel has to be told.
 #include "host_abi/streams/epoll_records.h"
 
 #include "host_abi/sockets/common/real_calls.h"
@@ -195,7 +195,7 @@ bool is_in_kernel(int fd, int set) {
   return one != nullptr && check(fd, *one);
 }
 
-// What the kernel would refuse, it is asked.
+// Errors are the kernel's: it is told at once of what it would refuse.
 std::optional<bool> change_late(int set, int operation, int fd, const epoll_event* event,
                                 const Socket& stream, LeftBy by) {
   const bool deletes = operation == EPOLL_CTL_DEL;
@@ -237,7 +237,6 @@ bool is_any_late() {
 }
 
 bool may_be_mistaken(int set, int fd, std::uint64_t data) {
-  if (!is_any_late()) return false;
   const Locked locked;
   const Record* const own = has_place(fd) ? find_record(fd, set) : nullptr;
   const bool is_own = own != nullptr && data_of(own->in_kernel) == data;

@@ -35,16 +35,17 @@ struct EpollRecord {
 std::optional<EpollRecord> only_record(int fd);
 // Whether the kernel has `fd` in `set` as it was told: looked at once after each change.
 bool is_in_kernel(int fd, int set);
-// An epoll_ctl() of which the kernel is told later. Returns nothing if it has to know at once; else
-// whether the record is late now, or again what the kernel has. `by`: who has left the stream rung.
+// An epoll_ctl() of which the kernel is told later. Returns nothing if it must be told at once;
+// else whether the record is late now, or again what the kernel has. `by`: who has left the stream
+// rung.
 std::optional<bool> change_late(int set, int operation, int fd, const epoll_event* event,
                                 const Socket& stream, LeftBy by);
 bool is_late(int fd);
 bool is_any_late();
-// Whether an entry of `fd` with these data in `set` could be taken for that of a late record.
+// Whether an entry of `fd` with these data in `set` could be taken for that of another.
 bool may_be_mistaken(int set, int fd, std::uint64_t data);
-// Tells the kernel what it does not know of `fd`, and that nobody has left `stream`, as one step
-// for others. Returns false if nobody had.
+// Tells the kernel of late changes of `fd`, and that nobody has left `stream`: one step for others.
+// Returns false if nobody had.
 bool tell_and_stop_leaving(int fd, Socket& stream);
 // Whether something was ever added to a set with this number; forgets all that was.
 bool was_set(int set);

@@ -24,17 +24,17 @@ namespace {
 namespace real = sockets::real;
 
 bool is_followed(int fd) {
-  return is_in_table(fd) || has_epoll_records(fd) || was_set(fd);
+  return is_in_table(fd) || has_epoll_records(fd) || is_set(fd);
 }
 
 int duplicated(int original, int result) {
   if (result < 0 || result == original) return result;
-  if (was_set(original)) {
+  if (is_set(original)) {
     share(original);
     share(result);
   }
   if (!is_in_table(original) || sockets::in_vfork_child()) return result;
-  if (is_late(original)) settle_left(original);
+  settle_left(original);
   copy(original, result);
   if (result <= STDERR_FILENO && sockets::is_connection(result)) {
     const int error = errno;
@@ -59,6 +59,8 @@ void about_to_replace(int original, int target) {
 template <class Function>
 int control(int fd, int command, void* argument, preload::Real<Function>& function) {
   const int result = function(fd, command, argument);
+  if (command == F_SETFD && result == 0)
+    change_set_flags(fd, static_cast<int>(reinterpret_cast<std::intptr_t>(argument)));
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? duplicated(fd, result) : result;
 }
 

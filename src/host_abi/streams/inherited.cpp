@@ -95,7 +95,7 @@ void note_links_in(const msghdr& message) {
   for_each_descriptor(message, [](int fd) {
     if (const Ref stream = find_stream(fd)) stream->is_inherited.store(true);
     settle_left(fd);
-    if (was_set(fd)) share(fd);
+    if (is_set(fd)) share(fd);
   });
 }
 

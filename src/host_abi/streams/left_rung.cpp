@@ -12,6 +12,8 @@
 #include "host_abi/streams/set_waiters.h"
 #include "host_abi/streams/waiting.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -102,7 +104,7 @@ bool add_waiting(int fd, Socket& stream) {
   return here.add({fd, &stream, stream.uses.load(), LeftBy::kNoSet});
 }
 
-// Of which the kernel knows.
+// The record is that of the kernel, too.
 void follow_record(Left& one, const std::optional<EpollRecord>& record) {
   one.events = record ? record->event.events & (kIn | kOut) : 0;
   one.data = one.kernel_data = record ? record->event.data.u64 : 0;
@@ -226,7 +228,7 @@ bool may_delete_late(const Socket& stream) {
 }  // namespace
 
 void note_wait(int set, bool looks) {
-  last_set = looks && set < LeftBy::kNoSet ? set : -1;
+  last_set = looks && set < LeftBy::kNoSet && !is_shared_set(set) ? set : -1;
 }
 
 bool control_late(int set, int operation, int fd, const epoll_event* event) {
@@ -254,10 +256,10 @@ void begin_control(int set, int operation, int fd, const epoll_event* event) {
     settle_left(fd);
     if (is_late(fd)) forget_epoll_records(fd);  // it is another file now
   }
+  if (operation == EPOLL_CTL_ADD && is_set(fd)) share(fd);
+  if (!is_any_left()) return;
   if (operation != EPOLL_CTL_DEL && event != nullptr && may_be_mistaken(set, fd, event->data.u64))
     settle_all_left();
-  if (operation == EPOLL_CTL_ADD && was_set(fd)) share(fd);
-  if (!is_any_left()) return;
   const LeftBy by = left_by(fd);
   if (!by.is_anybody()) return;
   const bool stays = by.is(&here) &&
@@ -335,8 +337,8 @@ News find_news(int set, epoll_event& event) {
   return News::OfOne;
 }
 
-// What the kernel's event of `one` stands for. If the peer has closed its link, a read makes out
-// what that means; but a late entry may not be wanted.
+// The event that the kernel's of `one` stands for. If the peer has closed its link, a read makes
+// out what that means; but a late entry may not be wanted.
 epoll_event filter_own(const Left& one, epoll_event event, bool& has_told) {
   const bool has_ended = (event.events & kEnds) != 0;
   if (!one.is_late) {
@@ -407,18 +409,26 @@ bool is_any_left() {
 }
 
 void forget_set(int set) {
-  if (!was_set(set)) return;
+  if (!is_set(set)) return;
   settle_all_left();
-  forget_records_of_set(set);
+  if (was_set(set)) forget_records_of_set(set);
   forget_waiter(set);
 }
 
-void begin_set(int set) {
+void begin_set(int set, bool closes_at_exec) {
   if (was_set(set)) {
     forget_records_of_set(set);  // untold: they are of the other set
     settle_all_left();
   }
-  note_made(set);
+  note_made(set, closes_at_exec);
+}
+
+void change_set_flags(int set, int flags) {
+  if (!note_closes_at_exec(set, (flags & FD_CLOEXEC) != 0)) settle_all_left();
+}
+
+bool is_set(int fd) {
+  return was_set(fd) || is_known_set(fd);
 }
 
 void share(int set) {

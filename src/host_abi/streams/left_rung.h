@@ -46,7 +46,7 @@ bool is_any_left();
 bool is_any_left_here(int set);  // by the calling thread
 bool has_left_any();             // the same, in no matter which set
 // Of how many streams that the calling thread has left in `set` memory has events. OfOne: `event`
-// is it. OfMore: the kernel is asked, since they may be of one whose events memory does not have.
+// is it. OfMore: the kernel has them, and others besides.
 enum class News : std::uint8_t { None, OfOne, OfMore };
 News find_news(int set, epoll_event& event);
 // Takes from the kernel's events those of links that are left rung without anything to read, and
@@ -67,8 +67,11 @@ void settle_all_left();
 // `set` is about to be closed.
 void forget_set(int set);
 // `set` is a new one; one that had its number was closed by system call.
-void begin_set(int set);
-// `set` has another number, or another process has it.
+void begin_set(int set, bool closes_at_exec);
+void change_set_flags(int set, int flags);  // F_SETFD
+bool is_set(int fd);
+// `set` has another number, or another process has it, or it is in another set: no link is left
+// rung in it.
 void share(int set);
 
 }  // namespace ib::host_abi::stream_switch

@@ -76,7 +76,10 @@ int ms_of(std::int64_t ns) {
 int poll_with(pollfd* entries, nfds_t count, std::int64_t timeout, const sigset_t* mask) {
   if (is_any_left() && !Inside::is()) {
     settle_left_here();
-    for (nfds_t i = 0; i < count; ++i) settle_left(entries[i].fd);
+    for (nfds_t i = 0; i < count; ++i) {
+      if (is_set(entries[i].fd)) settle_all_left();
+      settle_left(entries[i].fd);
+    }
   }
   return wait_with(timeout, [&](std::int64_t ns) {
     if (mask == nullptr && (ns == kForever || ns % 1'000'000 == 0)) {
@@ -127,8 +130,8 @@ class EpollWait {
       return found != 0 ? found : sleep(ns);
     }
     const std::int64_t now = now_ns();
-    const bool is_recent = now - last_look < kBetweenLooks && !has_others;
-    if (!take_changed() && is_recent && is_any_left_here(set_)) {
+    if (begin_ == 0) begin_ = now;
+    if (!take_changed() && !is_look_due(now) && is_any_left_here(set_)) {
       const News news = find_news(set_, *events_);
       if (news == News::OfOne) return 1;
       if (news == News::None && has_time_) return 0;
@@ -140,9 +143,15 @@ class EpollWait {
  private:
   // Others than these streams wait at most so long for their turn.
   static constexpr std::int64_t kBetweenLooks = 50'000;
+  // They are looked for once before the thread sleeps, and has to settle its links.
+  static constexpr std::int64_t kBeforeSleep = kSpinNs / 2;
   // Links that are left may take all the room.
   static constexpr int kMostTries = 64;
 
+  bool is_look_due(std::int64_t now) const {
+    const bool is_first = last_look < begin_ && now - begin_ >= kBeforeSleep;
+    return has_others || is_first || now - last_look >= kBetweenLooks;
+  }
   int look_in_kernel(std::int64_t ns) {
     for (int tries = 0;; ++tries) {
       if (tries == kMostTries) settle_left_here();
@@ -177,6 +186,7 @@ class EpollWait {
   epoll_event* events_;
   int room_;
   bool has_time_;
+  std::int64_t begin_ = 0;
 };
 constinit thread_local std::int64_t EpollWait::last_look = 0;
 constinit thread_local bool EpollWait::has_others = false;
@@ -269,14 +279,14 @@ int streams_pselect(int count, fd_set* in, fd_set* out, fd_set* except, const ti
 int streams_epoll_create(int size) IB_STANDS_FOR("epoll_create");
 int streams_epoll_create(int size) {
   const int set = real::epoll_create(size);
-  if (set >= 0 && !Inside::is()) begin_set(set);
+  if (set >= 0 && !Inside::is()) begin_set(set, false);
   return set;
 }
 
 int streams_epoll_create1(int flags) IB_STANDS_FOR("epoll_create1");
 int streams_epoll_create1(int flags) {
   const int set = real::epoll_create1(flags);
-  if (set >= 0 && !Inside::is()) begin_set(set);
+  if (set >= 0 && !Inside::is()) begin_set(set, (flags & EPOLL_CLOEXEC) != 0);
   return set;
 }
 

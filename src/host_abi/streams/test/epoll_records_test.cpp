@@ -224,7 +224,9 @@ TEST_F(LateChanges, OnlyWhoHasLeftTheStreamChangesIt) {
 }
 
 TEST_F(LateChanges, NothingElseIsTakenForTheEntry) {
-  EXPECT_FALSE(may_be_mistaken(set_, pair_[0], kData));
+  EXPECT_TRUE(may_be_mistaken(set_, pair_[0], kData));
+  EXPECT_FALSE(may_be_mistaken(set_, pair_[0], kData + 1));
+  EXPECT_FALSE(may_be_mistaken(set_, fd_, kData));
   ASSERT_TRUE(change(EPOLL_CTL_MOD, EPOLLIN, kData + 1));
   EXPECT_TRUE(may_be_mistaken(set_, pair_[0], kData));
   EXPECT_FALSE(may_be_mistaken(set_, fd_, kData));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kSet = 100;
 
-// What another thread finds, whose own variables may be where those of one before were.
+// By another thread, whose own variables may be where those of an ended one were.
 template <class Function>
 bool in_thread(Function function) {
   bool result = false;
@@ -34,7 +34,7 @@ TEST_F(SetWaiters, OneThatNobodyHasSeenMadeHasNoOnlyWaiter) {
 }
 
 TEST_F(SetWaiters, TheFirstThreadIsTheOnlyOne) {
-  note_made(kSet);
+  note_made(kSet, true);
   EXPECT_FALSE(is_only_waiter(kSet));
   EXPECT_TRUE(note_waiter(kSet));
   EXPECT_TRUE(is_only_waiter(kSet));
@@ -43,7 +43,7 @@ TEST_F(SetWaiters, TheFirstThreadIsTheOnlyOne) {
 }
 
 TEST_F(SetWaiters, TheSecondIsNotifiedOnceAndThenNobodyIsTheOnlyOne) {
-  note_made(kSet);
+  note_made(kSet, true);
   EXPECT_TRUE(in_thread([] { return note_waiter(kSet) && is_only_waiter(kSet); }));
   EXPECT_FALSE(in_thread([] { return note_waiter(kSet) || is_only_waiter(kSet); }));
   EXPECT_TRUE(note_waiter(kSet));
@@ -51,32 +51,52 @@ TEST_F(SetWaiters, TheSecondIsNotifiedOnceAndThenNobodyIsTheOnlyOne) {
 }
 
 TEST_F(SetWaiters, AForkEndsThat) {
-  note_made(kSet);
+  note_made(kSet, true);
   EXPECT_TRUE(note_waiter(kSet));
   ++forks_of_test;
   EXPECT_FALSE(is_only_waiter(kSet));
   EXPECT_FALSE(note_waiter(kSet));
   EXPECT_FALSE(is_only_waiter(kSet));
   // So does one before the first wait.
-  note_made(kSet);
+  note_made(kSet, true);
   ++forks_of_test;
   EXPECT_FALSE(note_waiter(kSet));
   EXPECT_FALSE(is_only_waiter(kSet));
-  note_made(kSet);
+  note_made(kSet, true);
   EXPECT_TRUE(note_waiter(kSet));
   EXPECT_TRUE(is_only_waiter(kSet));
 }
 
 TEST_F(SetWaiters, ASharedSetStaysShared) {
-  note_made(kSet);
+  note_made(kSet, true);
+  EXPECT_FALSE(is_shared_set(kSet));
   share_set(kSet);
+  EXPECT_TRUE(is_shared_set(kSet));
   EXPECT_TRUE(note_waiter(kSet));
   EXPECT_FALSE(is_only_waiter(kSet));
 }
 
+TEST_F(SetWaiters, OneThatExecutedProgramsHaveHasNoOnlyWaiter) {
+  note_made(kSet, false);
+  EXPECT_TRUE(is_known_set(kSet));
+  EXPECT_TRUE(note_waiter(kSet));
+  EXPECT_FALSE(is_only_waiter(kSet));
+  EXPECT_TRUE(note_closes_at_exec(kSet, true));
+  EXPECT_TRUE(note_waiter(kSet));
+  EXPECT_TRUE(is_only_waiter(kSet));
+  EXPECT_TRUE(note_closes_at_exec(kSet, true));
+  EXPECT_TRUE(is_only_waiter(kSet));
+  EXPECT_FALSE(note_closes_at_exec(kSet, false));
+  EXPECT_FALSE(is_only_waiter(kSet));
+  EXPECT_TRUE(note_closes_at_exec(kSet, false));
+  forget_waiter(kSet);
+  EXPECT_TRUE(note_closes_at_exec(kSet, true));
+  EXPECT_FALSE(is_known_set(kSet));
+}
+
 TEST_F(SetWaiters, NumbersWithoutAPlaceAreNobodys) {
   for (const int set : {-1, kMostDescriptors}) {
-    note_made(set);
+    note_made(set, true);
     share_set(set);
     forget_waiter(set);
     EXPECT_TRUE(note_waiter(set));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Connections of this process with itself, in a level-triggered epoll set that one thread waits in
 // and changes all the time, so that the kernel may be told of the changes later
-// (host_abi/streams/left_rung.h). Whoever looks sees what was changed last. As over TCP.
+// (host_abi/streams/left_rung.h). All who look see the last change. As over TCP.
 // late_control ADDRESS
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -65,6 +65,16 @@ static void write_byte(int fd) { expect(send(fd, "x", 1, 0) == 1, "send"); }
 static void read_byte(int fd) {
   char bytes[8];
   expect(recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) == 1, "recv");
+}
+
+static void make_connection(int i) {
+  fars[i] = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(fars[i], (const struct sockaddr*)&name, sizeof name) != 0) fail("connect");
+  nears[i] = accept(listener, NULL, NULL);
+  if (nears[i] < 0) fail("accept");
+  const int on = 1;
+  setsockopt(fars[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(nears[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 // A client and its server in one thread: the client waits until it can write, then for its answer.
@@ -150,6 +160,21 @@ static void other_data(void) {
   control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
 }
 
+// Two entries with the same data, at the end of which the program looks itself.
+static void same_data(void) {
+  int ends[2];
+  want(EPOLLIN);
+  expect(pipe(ends) == 0, "pipe");
+  expect(control_with(EPOLL_CTL_ADD, ends[0], EPOLLIN, data_of(nears[0])) == 0, "ADD of a pipe");
+  expect(events_of(nears[0], 0) == 0, "an event of neither");
+  expect(write(ends[1], "p", 1) == 1, "write");
+  expect(events_of(nears[0], 0) == EPOLLIN, "the pipe's event, at once");
+  close(ends[0]);
+  close(ends[1]);
+  control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
+  turns();
+}
+
 // The data of what was deleted are those of something else now.
 static void data_again(void) {
   int ends[2];
@@ -212,7 +237,7 @@ static void once(void) {
   control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
 }
 
-// What is not writable, and is again.
+// A stream that is not writable, and is again.
 static void full(void) {
   static char bytes[1 << 16];
   turns();
@@ -271,7 +296,32 @@ static void set_as_descriptor(void) {
   expect(epoll_wait(outer, &event, 1, 20) == 0, "the outer set");
   control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   expect(epoll_wait(outer, &event, 1, 20) == 1, "the outer set, ready");
+  turns();
+  control(EPOLL_CTL_MOD, nears[0], EPOLLIN);
+  expect(epoll_wait(outer, &event, 1, 0) == 0 && epoll_wait(outer, &event, 1, 20) == 0, "the outer set, later");
   close(outer);
+}
+
+// The set is in another one before anything is in it.
+static void set_in_a_set(void) {
+  struct epoll_event event = {.events = EPOLLIN};
+  const int outer = epoll_create1(EPOLL_CLOEXEC);
+  control(EPOLL_CTL_DEL, nears[0], 0);
+  close(set);
+  set = epoll_create1(EPOLL_CLOEXEC);
+  expect(epoll_ctl(outer, EPOLL_CTL_ADD, set, &event) == 0, "an empty set in a set");
+  control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
+  want(EPOLLIN);
+  expect(epoll_wait(outer, &event, 1, 0) == 0 && epoll_wait(outer, &event, 1, 20) == 0, "the outer set");
+  control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
+  want(0);
+  expect(epoll_wait(outer, &event, 1, 20) == 0, "the outer set, of one without entries");
+  close(outer);
+}
+
+static void* poll_in_thread(void* found) {
+  *(int*)found = is_ready_by_poll(set);
+  return NULL;
 }
 
 static void* wait_in_thread(void* found) {
@@ -285,6 +335,16 @@ static int in_thread(void* (*function)(void*)) {
   pthread_create(&thread, NULL, function, &found);
   pthread_join(thread, NULL);
   return found;
+}
+
+static void polling_threads(void) {
+  want(EPOLLIN);
+  expect(in_thread(poll_in_thread) == 0, "poll of the set by another thread");
+  control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
+  turns();
+  expect(in_thread(poll_in_thread) == 1, "poll of the set by another thread, writable");
+  want(0);
+  expect(in_thread(poll_in_thread) == 0, "poll of an empty set by another thread");
 }
 
 static void other_threads(void) {
@@ -379,6 +439,65 @@ static void duplicates(void) {
   control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
 }
 
+// A number that is closed while the stream has another one, without a word to the set.
+static void moves(void) {
+  want(EPOLLIN);
+  const int other = dup(nears[0]);
+  close(nears[0]);
+  control(EPOLL_CTL_ADD, other, EPOLLIN);
+  nears[0] = other;
+  struct epoll_event events[8];
+  expect(epoll_wait(set, events, 8, 20) == 0, "an event without a byte after a duplicate");
+}
+
+static char program_name[4096];
+
+// Waits as the program that is executed, whose set is number `in`: prints what there is.
+static void execute(int flags, int found, uint64_t data) {
+  char words[4][32];
+  snprintf(words[0], sizeof words[0], "%d", set);
+  snprintf(words[1], sizeof words[1], "%d", found);
+  snprintf(words[2], sizeof words[2], "%llu", (unsigned long long)data);
+  fcntl(set, F_SETFD, flags);
+  fcntl(nears[0], F_SETFD, 0);
+  fcntl(fars[0], F_SETFD, 0);
+  execl(program_name, program_name, "-", words[0], words[1], words[2], NULL);
+  fail("exec");
+}
+
+static int after_exec(char** words) {
+  struct epoll_event event = {0};
+  const int found = epoll_wait(atoi(words[0]), &event, 1, 20);
+  return found == atoi(words[1]) && (found == 0 || event.data.u64 == strtoull(words[2], NULL, 10)) ? 0 : 1;
+}
+
+// Each in a child of its own, which makes its set and connection itself.
+static void expect_after_exec(int is_made_open, int is_deleted, const char* what) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(set);
+    set = epoll_create1(is_made_open ? 0 : EPOLL_CLOEXEC);
+    make_connection(0);
+    control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
+    turn(0);
+    sleep_ms(120);
+    want(is_deleted ? 0 : EPOLLIN);
+    write_byte(fars[0]);
+    if (!is_deleted) expect(control_with(EPOLL_CTL_MOD, nears[0], EPOLLIN, 900) == 0, "MOD");
+    execute(0, !is_deleted, 900);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  expect(status == 0, what);
+}
+
+static void executes(void) {
+  expect_after_exec(1, 1, "a deletion, after exec");
+  expect_after_exec(1, 0, "a change, after exec");
+  expect_after_exec(0, 1, "a deletion, after exec with a set that was to be closed");
+  expect_after_exec(0, 0, "a change, after exec with a set that was to be closed");
+}
+
 static void closes(void) {
   want(0);
   close(nears[0]);
@@ -405,7 +524,7 @@ static void other_set(void) {
   turns();
   control(EPOLL_CTL_MOD, nears[0], EPOLLIN);
   syscall(SYS_close, set);
-  set = epoll_create1(0);
+  set = epoll_create1(EPOLL_CLOEXEC);
   expect(set == number, "the same number");
   write_byte(fars[0]);
   expect(events_of(nears[0], 20) == 0, "a new set");
@@ -484,19 +603,9 @@ static void many(void) {
   }
 }
 
-static void make_connection(int i) {
-  fars[i] = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(fars[i], (const struct sockaddr*)&name, sizeof name) != 0) fail("connect");
-  nears[i] = accept(listener, NULL, NULL);
-  if (nears[i] < 0) fail("accept");
-  const int on = 1;
-  setsockopt(fars[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(nears[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 static void run(const char* what, void (*part)(void)) {
   const int count = part == many ? kConnections : 1;
-  set = epoll_create1(0);
+  set = epoll_create1(EPOLL_CLOEXEC);
   for (int i = 0; i < count; ++i) make_connection(i);
   control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   puts(what);
@@ -516,6 +625,8 @@ static void run(const char* what, void (*part)(void)) {
 
 int main(int count, char** words) {
   if (count < 2) return 2;
+  if (count == 5) return after_exec(words + 2);
+  expect(readlink("/proc/self/exe", program_name, sizeof program_name - 1) > 0, "readlink");
   socklen_t length = sizeof name;
   listener = socket(AF_INET, SOCK_STREAM, 0);
   inet_pton(AF_INET, words[1], &name.sin_addr);
@@ -523,26 +634,31 @@ int main(int count, char** words) {
       getsockname(listener, (struct sockaddr*)&name, &length) != 0) {
     fail("listen");
   }
+  RUN(many);
   RUN(wakes);
   RUN(is_quiet);
   RUN(other_data);
   RUN(data_again);
+  RUN(same_data);
   RUN(errors);
   RUN(other_events);
   RUN(once);
   RUN(full);
   RUN(set_as_descriptor);
+  RUN(set_in_a_set);
+  RUN(polling_threads);
   RUN(other_threads);
   RUN(ended_threads);
   RUN(changes_by_others);
   RUN(duplicates);
+  RUN(moves);
   RUN(closes);
   RUN(closes_by_number);
   RUN(other_set);
   RUN(ends);
   RUN(ends_while_late);
-  RUN(many);
   RUN(children);
+  RUN(executes);
   puts("all right");
   return 0;
 }
