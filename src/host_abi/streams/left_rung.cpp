@@ -236,7 +236,7 @@ bool control_late(int set, int operation, int fd, const epoll_event* event) {
   const Inside inside;
   const Ref seen = find_unchecked(fd);
   Left* const one = seen ? here.find(fd, *seen) : nullptr;
-  if (one == nullptr || one->home != set || !one->is_in_kernel) return false;
+  if (one == nullptr || one->home != set) return false;
   if (operation == EPOLL_CTL_DEL && !may_delete_late(*seen)) return false;
   const Ref stream = find_stream(fd);
   if (!stream || &*stream != one->socket) return false;

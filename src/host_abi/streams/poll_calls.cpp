@@ -154,7 +154,6 @@ class EpollWait {
   }
   int look_in_kernel(std::int64_t ns) {
     for (int tries = 0;; ++tries) {
-      if (tries == kMostTries) settle_left_here();
       // Others may settle them while the kernel looks.
       const bool has_own = has_left_any();
       const int found = real::epoll_pwait(set_, events_, room_, ms_of(ns), nullptr);

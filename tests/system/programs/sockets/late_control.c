@@ -413,13 +413,36 @@ static void children(void) {
   turns();
 }
 
+// The child has no changes of its own.
+static void parents(void) {
+  int ends[2];
+  char byte = 0;
+  expect(pipe(ends) == 0, "pipe");
+  want(0);
+  const pid_t child = fork();
+  if (child == 0) {
+    expect(read(ends[0], &byte, 1) == 1, "read");
+    _exit(events_of(nears[0], 20) == EPOLLOUT ? 0 : 1);
+  }
+  control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
+  expect(write(ends[1], "p", 1) == 1, "write");
+  int status = -1;
+  waitpid(child, &status, 0);
+  expect(status == 0, "a change of the parent, for a child");
+  expect(events_of(nears[0], 20) == EPOLLOUT, "a change of the parent that a child has seen");
+  close(ends[0]);
+  close(ends[1]);
+}
+
 static void duplicates(void) {
   want(0);
   const int copy = dup(set);
   expect(events_in(copy, data_of(nears[0]), 20) == 0, "an event in a duplicate of the set");
   control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   expect(events_in(copy, data_of(nears[0]), 20) == EPOLLOUT, "writable in a duplicate of the set");
-  turns();
+  want(0);
+  expect(events_in(copy, data_of(nears[0]), 20) == 0, "an event in a duplicate of the set, later");
+  control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   close(copy);
   const int other = dup(nears[0]);
   control(EPOLL_CTL_DEL, nears[0], 0);
@@ -532,6 +555,17 @@ static void other_set(void) {
   expect(events_of(nears[0], 1000) == EPOLLIN, "added to the new set");
   read_byte(nears[0]);
   control(EPOLL_CTL_MOD, nears[0], EPOLLOUT);
+  turns();
+  control(EPOLL_CTL_MOD, nears[0], EPOLLIN);
+  syscall(SYS_close, set);
+  set = epoll_create1(EPOLL_CLOEXEC);
+  for (int i = 0; i < 64; ++i) {
+    write_byte(fars[0]);
+    expect(events_of(nears[0], 0) == 0, "another new set");
+    read_byte(nears[0]);
+  }
+  expect(control_with(EPOLL_CTL_MOD, nears[0], EPOLLOUT, 0) == -1 && errno == ENOENT, "MOD in a new set");
+  control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   turns();
 }
 
@@ -658,6 +692,7 @@ int main(int count, char** words) {
   RUN(ends);
   RUN(ends_while_late);
   RUN(children);
+  RUN(parents);
   RUN(executes);
   puts("all right");
   return 0;
