@@ -271,12 +271,7 @@ def test_verbs(report, fabric):
 
 
 def verbs_pair(fabric, words, more, path, listens=harness.is_listening):
-    def is_ready(pid, port):
-        # The network of a server before may still be ending; its address would be node0's for a moment more.
-        is_own_address = more[0] == NET or fabric.state()["nodes"][0]["address_source"] == "default"
-        return is_own_address and listens(pid, port)
-
-    server, client = fabric.pair(words, host="node0", more=more, path=path, listens=is_ready)
+    server, client = fabric.pair(words, host="node0", more=more, path=path, listens=listens)
     client.require(r"65536 +1000")
     server.require()
 
