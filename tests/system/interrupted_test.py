@@ -184,7 +184,7 @@ class Scenario(Interrupted):
         """The client was faster than its server, which has it come before it listens."""
         if self.client is None or self.client.running():
             return False
-        if perftest.was_refused(self.client.process.returncode, self.client.text()):
+        if harness.was_refused(self.client.process.returncode, self.client.text()):
             self.softib("trace").require(f"no listener for TCP port {self.port} on node0")
             return True
         return self.case.announces_early and re.search(NO_LISTENER, self.softib("trace").text) is not None

@@ -142,14 +142,8 @@ def summary(program, options, rows):
 
 
 def pair_by_cm(fabric, words, seconds):
-    """Both sides, which meet by librdmacm (-R); again if the client was refused (perftest.was_refused)."""
-    for _ in range(perftest.TRIES):
-        port = harness.free_port()
-        server, client = fabric.pair(words, seconds=seconds, port=port, host="node0", listens=fabric.listens_by_cm)
-        if not perftest.was_refused(client.code, client.text):
-            break
-        fabric.softib("trace", "--fabric", fabric.name).require(f"no listener for (TCP|UDP) port {port} on node0")
-    return server, client
+    """Both sides, which meet by librdmacm (-R)."""
+    return fabric.pair(words, seconds=seconds, host="node0", listens=fabric.listens_by_cm)
 
 
 def run_case(fabric, program, transport, options, remarks):

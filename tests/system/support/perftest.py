@@ -19,8 +19,7 @@ COLUMNS = {  # by their number
 COMPLAINTS = (r"(?i)\berrors?\b", r"(?i)\bfail(ed|ure|s)?\b", r"(?i)couldn't", r"(?i)unable to", r"(?i)unsupported",
               r"(?i)not support(ed)?\b", r"(?i)invalid", r"(?i)doesn't support", r"(?i)syndrom", r"(?i)assertion",
               r"(?i)usage:", r"(?i)parser found", r"(?i)segmentation")
-REFUSED = re.compile(r"RDMA_CM_EVENT_(REJECTED; error: 8|UNREACHABLE; error: 1)\b")  # connected; datagrams
-TRIES = harness.CLOCK_TRIES  # also to connect
+TRIES = harness.PERFTEST_TRIES  # also to connect
 ALARMS = 3  # of -D
 
 
@@ -43,13 +42,6 @@ def is_measured(row):
     # Two decimals: messages of four bytes on a busy machine average 0.00 MB/s.
     best = max(row.get("average", math.nan), row.get("peak", 0), row.get("mega_messages", 0))
     return math.isfinite(best) and best > 0
-
-
-def was_refused(code, text):
-    """Whether a client with -R, which ended with `code`, was faster than its server. Both meet by librdmacm, part, and
-    meet again at the same port, for which the client does not wait until the server listens again; a client that is
-    refused crashes while it cleans up."""
-    return code == -signal.SIGSEGV and REFUSED.search(text) is not None
 
 
 def run(pair):
