@@ -4,49 +4,15 @@
 // (host_abi/streams/left_rung.h). All who look see the last change. As over TCP.
 // late_control ADDRESS
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "own_connection.h"
+
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { kConnections = 40 };
 static int nears[kConnections], fars[kConnections];
-static int set = -1, listener = -1;
-static struct sockaddr_in name = {.sin_family = AF_INET};
-
-static void fail(const char* what) {
-  fprintf(stderr, "%s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-static void expect(int is_right, const char* what) {
-  if (!is_right) fail(what);
-}
-
-static uint64_t data_of(int fd) { return 0x1234567800000000u + (unsigned)fd; }
-
-static int control_with(int operation, int fd, uint32_t events, uint64_t data) {
-  struct epoll_event event = {.events = events, .data = {.u64 = data}};
-  return epoll_ctl(set, operation, fd, &event);
-}
-
-static void control(int operation, int fd, uint32_t events) {
-  expect(control_with(operation, fd, events, data_of(fd)) == 0, "epoll_ctl");
-}
 
 // Returns the events with these data in `in`, 0 if there are none in that time. Others are errors.
 static uint32_t events_in(int in, uint64_t data, int ms) {
@@ -65,16 +31,6 @@ static void write_byte(int fd) { expect(send(fd, "x", 1, 0) == 1, "send"); }
 static void read_byte(int fd) {
   char bytes[8];
   expect(recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) == 1, "recv");
-}
-
-static void make_connection(int i) {
-  fars[i] = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(fars[i], (const struct sockaddr*)&name, sizeof name) != 0) fail("connect");
-  nears[i] = accept(listener, NULL, NULL);
-  if (nears[i] < 0) fail("accept");
-  const int on = 1;
-  setsockopt(fars[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(nears[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 // A client and its server in one thread: the client waits until it can write, then for its answer.
@@ -261,22 +217,6 @@ static void full(void) {
   turns();
 }
 
-static int is_ready_by_poll(int fd) {
-  struct pollfd entry = {fd, POLLIN, 0};
-  expect(poll(&entry, 1, 0) >= 0, "poll");
-  return entry.revents != 0;
-}
-
-static int is_ready_by_select(int fd) {
-  fd_set in;
-  FD_ZERO(&in);
-  FD_SET(fd, &in);
-  struct timeval none = {0, 0};
-  const int found = select(fd + 1, &in, NULL, NULL, &none);
-  expect(found >= 0, "select");
-  return found != 0;
-}
-
 // A set is ready itself if one of its entries is.
 static void set_as_descriptor(void) {
   want(0);
@@ -327,14 +267,6 @@ static void* poll_in_thread(void* found) {
 static void* wait_in_thread(void* found) {
   *(int*)found = (int)events_of(nears[0], 20);
   return NULL;
-}
-
-static int in_thread(void* (*function)(void*)) {
-  pthread_t thread;
-  int found = -1;
-  pthread_create(&thread, NULL, function, &found);
-  pthread_join(thread, NULL);
-  return found;
 }
 
 static void polling_threads(void) {
@@ -500,7 +432,7 @@ static void expect_after_exec(int is_made_open, int is_deleted, const char* what
   if (child == 0) {
     close(set);
     set = epoll_create1(is_made_open ? 0 : EPOLL_CLOEXEC);
-    make_connection(0);
+    make_ends(&nears[0], &fars[0]);
     control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
     turn(0);
     sleep_ms(120);
@@ -640,7 +572,7 @@ static void many(void) {
 static void run(const char* what, void (*part)(void)) {
   const int count = part == many ? kConnections : 1;
   set = epoll_create1(EPOLL_CLOEXEC);
-  for (int i = 0; i < count; ++i) make_connection(i);
+  for (int i = 0; i < count; ++i) make_ends(&nears[i], &fars[i]);
   control(EPOLL_CTL_ADD, nears[0], EPOLLOUT);
   puts(what);
   fflush(stdout);
@@ -661,13 +593,7 @@ int main(int count, char** words) {
   if (count < 2) return 2;
   if (count == 5) return after_exec(words + 2);
   expect(readlink("/proc/self/exe", program_name, sizeof program_name - 1) > 0, "readlink");
-  socklen_t length = sizeof name;
-  listener = socket(AF_INET, SOCK_STREAM, 0);
-  inet_pton(AF_INET, words[1], &name.sin_addr);
-  if (bind(listener, (struct sockaddr*)&name, sizeof name) != 0 || listen(listener, 64) != 0 ||
-      getsockname(listener, (struct sockaddr*)&name, &length) != 0) {
-    fail("listen");
-  }
+  listen_at(words[1]);
   RUN(many);
   RUN(wakes);
   RUN(is_quiet);

@@ -3,43 +3,17 @@
 // by calls that wait, so that its link may stay readable while there is nothing to read
 // (host_abi/streams/left_rung.h). No other way to look may see that. As over TCP. left_rung ADDRESS
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "own_connection.h"
+
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-static int near_end = -1, far_end = -1, set = -1, listener = -1;
-static struct sockaddr_in name = {.sin_family = AF_INET};
-
-static void fail(const char* what) {
-  fprintf(stderr, "%s: %s\n", what, strerror(errno));
-  exit(1);
-}
-
-static void expect(int is_right, const char* what) {
-  if (!is_right) fail(what);
-}
-
-static void control(int operation, int fd, uint32_t events) {
-  struct epoll_event event = {.events = events, .data = {.u64 = 0x1234567800000000u + (unsigned)fd}};
-  expect(epoll_ctl(set, operation, fd, &event) == 0, "epoll_ctl");
-}
+static int near_end = -1, far_end = -1;
 
 // Returns the events of `fd` in the set, 0 if there are none in that time.
 static uint32_t events_of(int fd, int ms) {
@@ -47,7 +21,7 @@ static uint32_t events_of(int fd, int ms) {
   const int found = epoll_wait(set, events, 8, ms);
   expect(found >= 0, "epoll_wait");
   for (int i = 0; i < found; ++i) {
-    if (events[i].data.u64 == 0x1234567800000000u + (unsigned)fd) return events[i].events;
+    if (events[i].data.u64 == data_of(fd)) return events[i].events;
   }
   return 0;
 }
@@ -68,38 +42,14 @@ static void leave(void) {
   }
 }
 
-static int is_readable_by_poll(int fd) {
-  struct pollfd entry = {fd, POLLIN, 0};
-  expect(poll(&entry, 1, 0) >= 0, "poll");
-  return entry.revents != 0;
-}
-
-static int is_readable_by_select(int fd) {
-  fd_set in;
-  FD_ZERO(&in);
-  FD_SET(fd, &in);
-  struct timeval none = {0, 0};
-  const int found = select(fd + 1, &in, NULL, NULL, &none);
-  expect(found >= 0, "select");
-  return found != 0;
-}
-
 static void* poll_in_thread(void* found) {
-  *(int*)found = is_readable_by_poll(near_end);
+  *(int*)found = is_ready_by_poll(near_end);
   return NULL;
 }
 
 static void* wait_in_thread(void* found) {
   *(int*)found = (int)events_of(near_end, 20);
   return NULL;
-}
-
-static int in_thread(void* (*function)(void*)) {
-  pthread_t thread;
-  int found = -1;
-  pthread_create(&thread, NULL, function, &found);
-  pthread_join(thread, NULL);
-  return found;
 }
 
 static void waits(void) {
@@ -110,18 +60,18 @@ static void waits(void) {
 
 static void other_calls(void) {
   leave();
-  expect(!is_readable_by_poll(near_end), "poll");
+  expect(!is_ready_by_poll(near_end), "poll");
   leave();
-  expect(!is_readable_by_poll(set), "poll of the set");
+  expect(!is_ready_by_poll(set), "poll of the set");
   leave();
-  expect(!is_readable_by_select(near_end), "select");
+  expect(!is_ready_by_select(near_end), "select");
   leave();
   expect(recv(near_end, NULL, 0, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv of nothing");
   leave();
   char byte = 0;
   expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv");
   expect(recv(near_end, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == -1 && errno == EAGAIN, "MSG_PEEK");
-  expect(!is_readable_by_poll(near_end), "poll after that");
+  expect(!is_ready_by_poll(near_end), "poll after that");
 }
 
 static void other_threads(void) {
@@ -137,13 +87,13 @@ static void other_waiters(void) {
 static void duplicates(void) {
   leave();
   const int copy = dup(near_end);
-  expect(!is_readable_by_poll(copy), "a duplicate");
+  expect(!is_ready_by_poll(copy), "a duplicate");
   close(copy);
 }
 
 static void child_sees_nothing(void) {
   const pid_t child = fork();
-  if (child == 0) _exit(is_readable_by_poll(near_end) || events_of(near_end, 20) != 0 ? 1 : 0);
+  if (child == 0) _exit(is_ready_by_poll(near_end) || events_of(near_end, 20) != 0 ? 1 : 0);
   int status = -1;
   waitpid(child, &status, 0);
   expect(status == 0, "a child");
@@ -300,9 +250,9 @@ static void leave_by_waiting(int flags) {
 
 static void waiting_reads_with(int flags) {
   leave_by_waiting(flags);
-  expect(!is_readable_by_poll(near_end), "poll after reads that wait");
+  expect(!is_ready_by_poll(near_end), "poll after reads that wait");
   leave_by_waiting(flags);
-  expect(!is_readable_by_select(near_end), "select after reads that wait");
+  expect(!is_ready_by_select(near_end), "select after reads that wait");
   leave_by_waiting(flags);
   char byte = 0;
   expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN, "recv after reads that wait");
@@ -347,7 +297,7 @@ static void waiting_duplicates(void) {
   control(EPOLL_CTL_DEL, near_end, 0);
   leave_by_waiting(0);
   const int copy = dup(near_end);
-  expect(!is_readable_by_poll(copy), "a duplicate after reads that wait");
+  expect(!is_ready_by_poll(copy), "a duplicate after reads that wait");
   close(copy);
 }
 
@@ -385,19 +335,12 @@ static void ending(void) {
   expect(recv(near_end, &byte, 1, MSG_DONTWAIT) == 0, "the end");
 }
 
-static void make_connection(void) {
-  far_end = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(far_end, (const struct sockaddr*)&name, sizeof name) != 0) fail("connect");
-  near_end = accept(listener, NULL, NULL);
-  if (near_end < 0) fail("accept");
-}
-
 // Three links are left, and there is room for one event.
 static void little_room(void) {
   int nears[3], fars[3];
   for (int i = 0; i < 3; ++i) {
     if (i > 0) {
-      make_connection();
+      make_ends(&near_end, &far_end);
       control(EPOLL_CTL_ADD, near_end, EPOLLIN);
     }
     nears[i] = near_end;
@@ -410,7 +353,7 @@ static void little_room(void) {
     expect(send(fars[i % 3], "x", 1, 0) == 1, "send");
     if (i % 2 == 0) nanosleep(&pause, NULL);
     expect(epoll_wait(set, &event, 1, 0) == 1, "room for one event");
-    expect(event.data.u64 == 0x1234567800000000u + (unsigned)nears[i % 3], "the event that there is");
+    expect(event.data.u64 == data_of(nears[i % 3]), "the event that there is");
     near_end = nears[i % 3];
     read_byte();
   }
@@ -425,7 +368,7 @@ static void little_room(void) {
 // Each with a connection and a set of its own: what another thread or process has seen is not left
 // readable any more.
 static void run(void (*part)(void)) {
-  make_connection();
+  make_ends(&near_end, &far_end);
   set = epoll_create1(0);
   control(EPOLL_CTL_ADD, near_end, EPOLLIN);
   part();
@@ -436,13 +379,7 @@ static void run(void (*part)(void)) {
 
 int main(int count, char** words) {
   if (count < 2) return 2;
-  socklen_t length = sizeof name;
-  listener = socket(AF_INET, SOCK_STREAM, 0);
-  inet_pton(AF_INET, words[1], &name.sin_addr);
-  if (bind(listener, (struct sockaddr*)&name, sizeof name) != 0 || listen(listener, 8) != 0 ||
-      getsockname(listener, (struct sockaddr*)&name, &length) != 0) {
-    fail("listen");
-  }
+  listen_at(words[1]);
   void (*const parts[])(void) = {sleeps,          other_events,   other_set,     waits,
                                  other_calls,     other_threads,  other_waiters, duplicates,
                                  children,        closed_by_number, ending,

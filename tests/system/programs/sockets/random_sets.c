@@ -4,21 +4,10 @@
 // random_sets ADDRESS SEED STEPS [full]
 // full: writers run out of room; TCP finds some more a moment later.
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
+#include "own_connection.h"
+
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { kConnections = 5 };
 
@@ -30,20 +19,19 @@ struct connection {
   size_t unread;  // at the near end
 };
 static struct connection all[kConnections];
-static int set = -1, listener = -1, step, may_fill;
+static int step, may_fill;
 static uint64_t state, next_data = 1;
-static struct sockaddr_in name = {.sin_family = AF_INET};
 static const char* what = "";
 
-static void fail(const char* why, int i) {
+static void fail_at(const char* why, int i) {
   const struct connection* one = &all[i < 0 ? 0 : i];
   fprintf(stderr, "step %d, %s: %s: %s; connection %d: in %d, mask %x, full %d, unread %zu\n", step, what, why,
           strerror(errno), i, one->is_in, one->mask, one->is_full, one->unread);
   exit(1);
 }
 
-static void expect(int is_right, const char* why, int i) {
-  if (!is_right) fail(why, i);
+static void expect_at(int is_right, const char* why, int i) {
+  if (!is_right) fail_at(why, i);
 }
 
 static unsigned below(unsigned limit) {
@@ -67,15 +55,15 @@ static int count_wanted(void) {
 static int look_once(int in, int room, int ms) {
   struct epoll_event events[kConnections + 1];
   const int found = epoll_wait(in, events, room, ms);
-  expect(found >= 0, "epoll_wait", -1);
+  expect_at(found >= 0, "epoll_wait", -1);
   int are_all = 1;
   for (int n = 0; n < found; ++n) {
     int i = 0;
     while (i < kConnections && (wanted_of(i) == 0 || all[i].data != events[n].data.u64)) ++i;
-    expect(i < kConnections, "the data of an event", n);
-    expect((events[n].events & ~wanted_of(i)) == 0, "an event", i);
+    expect_at(i < kConnections, "the data of an event", n);
+    expect_at((events[n].events & ~wanted_of(i)) == 0, "an event", i);
     for (int other = 0; other < n; ++other) {
-      expect(events[other].data.u64 != events[n].data.u64, "an event twice", i);
+      expect_at(events[other].data.u64 != events[n].data.u64, "an event twice", i);
     }
     are_all &= events[n].events == wanted_of(i);
   }
@@ -90,7 +78,7 @@ static void look_at(int in, int ms) {
   const int wanted = room > kConnections || count == 0 ? count : 1;
   int found = look_once(in, room, wanted > 0 ? 1000 : ms);
   for (int i = 0; i < 1000000 && found < wanted; ++i) found = look_once(in, room, 0);
-  expect(found >= wanted, "the number of events", found);
+  expect_at(found >= wanted, "the number of events", found);
 }
 
 static void* look_in_thread(void* unused) {
@@ -99,11 +87,10 @@ static void* look_in_thread(void* unused) {
   return NULL;
 }
 
-static void control(int operation, int i, uint32_t mask, uint64_t data, int error) {
-  struct epoll_event event = {.events = mask, .data = {.u64 = data}};
+static void control_at(int operation, int i, uint32_t mask, uint64_t data, int error) {
   errno = 0;
-  const int result = epoll_ctl(set, operation, all[i].near, &event);
-  expect(error == 0 ? result == 0 : result == -1 && errno == error, "epoll_ctl", i);
+  const int result = control_with(operation, all[i].near, mask, data);
+  expect_at(error == 0 ? result == 0 : result == -1 && errno == error, "epoll_ctl", i);
 }
 
 static uint64_t new_data(void) {
@@ -124,22 +111,22 @@ static void change(int i) {
   const unsigned kind = below(8);
   if (below(100) == 0) {
     what = "an error";
-    if (all[i].is_in) control(EPOLL_CTL_ADD, i, mask, data, EEXIST);
-    if (!all[i].is_in) control(below(2) == 0 ? EPOLL_CTL_MOD : EPOLL_CTL_DEL, i, mask, data, ENOENT);
+    if (all[i].is_in) control_at(EPOLL_CTL_ADD, i, mask, data, EEXIST);
+    if (!all[i].is_in) control_at(below(2) == 0 ? EPOLL_CTL_MOD : EPOLL_CTL_DEL, i, mask, data, ENOENT);
   } else if (!all[i].is_in) {
     what = "ADD";
-    control(EPOLL_CTL_ADD, i, mask, data, 0);
+    control_at(EPOLL_CTL_ADD, i, mask, data, 0);
     all[i].is_in = 1;
     all[i].mask = mask;
     all[i].data = data;
   } else if (kind < 4) {
     what = "MOD";
-    control(EPOLL_CTL_MOD, i, mask, data, 0);
+    control_at(EPOLL_CTL_MOD, i, mask, data, 0);
     all[i].mask = mask;
     all[i].data = data;
   } else {
     what = "DEL";
-    control(EPOLL_CTL_DEL, i, 0, 0, 0);
+    control_at(EPOLL_CTL_DEL, i, 0, 0, 0);
     all[i].is_in = 0;
     if (kind > 5) change(i);
   }
@@ -151,7 +138,7 @@ static void send_to_near(int i) {
   what = "send";
   const size_t length = below(3) == 0 ? 1 + below(20000) : 1;
   if (all[i].unread + length > 40000) return;
-  expect(send(all[i].far, bytes, length, 0) == (ssize_t)length, "send", i);
+  expect_at(send(all[i].far, bytes, length, 0) == (ssize_t)length, "send", i);
   all[i].unread += length;
 }
 
@@ -160,7 +147,7 @@ static void read_near(int i) {
   const size_t room = below(4) == 0 ? 1 + below(100) : sizeof bytes;
   const ssize_t got = recv(all[i].near, bytes, room, MSG_DONTWAIT);
   const size_t most = all[i].unread < room ? all[i].unread : room;
-  expect(got > 0 ? (size_t)got <= most : got == -1 && errno == EAGAIN, "recv", i);
+  expect_at(got > 0 ? (size_t)got <= most : got == -1 && errno == EAGAIN, "recv", i);
   if (got > 0) all[i].unread -= (size_t)got;
 }
 
@@ -186,24 +173,19 @@ static void write_near(int i) {
     }
     all[i].is_full = 1;
   } else {
-    expect(send(all[i].near, bytes, 1, MSG_DONTWAIT) == 1, "send of the near end", i);
+    expect_at(send(all[i].near, bytes, 1, MSG_DONTWAIT) == 1, "send of the near end", i);
     drain(i);
   }
 }
 
 static void make_connection(int i) {
-  const int on = 1;
-  all[i] = (struct connection){.far = socket(AF_INET, SOCK_STREAM, 0)};
-  expect(connect(all[i].far, (const struct sockaddr*)&name, sizeof name) == 0, "connect", i);
-  all[i].near = accept(listener, NULL, NULL);
-  expect(all[i].near >= 0, "accept", i);
-  setsockopt(all[i].far, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(all[i].near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  all[i] = (struct connection){0};
+  make_ends(&all[i].near, &all[i].far);
 }
 
 static void make_again(int i) {
   what = "another connection";
-  if (below(2) == 0 && all[i].is_in) control(EPOLL_CTL_DEL, i, 0, 0, 0);
+  if (below(2) == 0 && all[i].is_in) control_at(EPOLL_CTL_DEL, i, 0, 0, 0);
   close(all[i].near);
   close(all[i].far);
   make_connection(i);
@@ -218,7 +200,7 @@ static void make_set_again(void) {
 
 static void duplicate(int i) {
   what = "a duplicate";
-  if (all[i].is_in) control(EPOLL_CTL_DEL, i, 0, 0, 0);
+  if (all[i].is_in) control_at(EPOLL_CTL_DEL, i, 0, 0, 0);
   all[i].is_in = 0;
   const int copy = below(2) == 0 ? dup(all[i].near) : fcntl(all[i].near, F_DUPFD_CLOEXEC, 0);
   close(all[i].near);
@@ -240,14 +222,13 @@ static void look_elsewhere(void) {
     close(copy);
   } else if (kind == 2) {
     what = "poll of the set";
-    struct pollfd entry = {set, POLLIN, 0};
-    expect(poll(&entry, 1, 0) == (count_wanted() > 0), "poll", -1);
+    expect_at(is_ready_by_poll(set) == (count_wanted() > 0), "poll", -1);
   } else if (kind == 3) {
     what = "a set in a set";
     const int outer = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
-    expect(epoll_ctl(outer, EPOLL_CTL_ADD, set, &event) == 0, "epoll_ctl", -1);
-    expect(epoll_wait(outer, &event, 1, 1) == (count_wanted() > 0), "epoll_wait of the outer set", -1);
+    expect_at(epoll_ctl(outer, EPOLL_CTL_ADD, set, &event) == 0, "epoll_ctl", -1);
+    expect_at(epoll_wait(outer, &event, 1, 1) == (count_wanted() > 0), "epoll_wait of the outer set", -1);
     close(outer);
   } else {
     what = "a child";
@@ -258,22 +239,17 @@ static void look_elsewhere(void) {
     }
     int status = -1;
     waitpid(child, &status, 0);
-    expect(status == 0, "a child", -1);
+    expect_at(status == 0, "a child", -1);
   }
 }
 
 int main(int count, char** words) {
   if (count < 4) return 2;
-  socklen_t length = sizeof name;
   state = strtoull(words[2], NULL, 10);
   const int steps = atoi(words[3]);
   int remakes = -1;
   may_fill = count > 4;
-  listener = socket(AF_INET, SOCK_STREAM, 0);
-  inet_pton(AF_INET, words[1], &name.sin_addr);
-  expect(bind(listener, (struct sockaddr*)&name, sizeof name) == 0 && listen(listener, 64) == 0 &&
-             getsockname(listener, (struct sockaddr*)&name, &length) == 0,
-         "listen", -1);
+  listen_at(words[1]);
   set = epoll_create1(EPOLL_CLOEXEC);
   for (int i = 0; i < kConnections; ++i) make_connection(i);
   for (step = 0; step < steps; ++step) {
