@@ -6,6 +6,7 @@
 
 #include "host_abi/sockets/common/real_calls.h"
 #include "host_abi/streams/inside.h"
+#include "host_abi/streams/set_waiters.h"
 #include "host_abi/streams/table.h"
 
 #include <pthread.h>
@@ -32,7 +33,6 @@ constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // Changed under the lock.
 constinit std::array<std::atomic<Record*>, kMostDescriptors> records{};
 constinit Record* unused = nullptr;
-constinit std::array<std::atomic<bool>, kMostDescriptors> sets{};
 // How many records have the same set and data, by a hash of both.
 constexpr std::size_t kHashes = 65536;
 constinit std::array<std::uint32_t, kHashes> same{};
@@ -171,7 +171,7 @@ void record_epoll(int set, int operation, int fd, const epoll_event* event) {
     remove_record(fd, set);
     return;
   }
-  if (has_place(set)) sets[static_cast<std::size_t>(set)].store(true, std::memory_order_relaxed);
+  note_added(set);
   Record* const one = find_record(fd, set);
   if (one == nullptr) {
     if (operation == EPOLL_CTL_ADD) make_record(fd, set, *event);
@@ -252,16 +252,12 @@ bool tell_and_stop_leaving(int fd, Socket& stream) {
   return stop_leaving(stream);
 }
 
-bool was_set(int set) {
-  return has_place(set) && sets[static_cast<std::size_t>(set)].load(std::memory_order_relaxed);
-}
-
 void forget_records_of_set(int set) {
   const Locked locked;
   for (int fd = 0; fd < kMostDescriptors; ++fd) {
     if (list_of(fd).load(std::memory_order_relaxed) != nullptr) remove_record(fd, set);
   }
-  sets[static_cast<std::size_t>(set)].store(false, std::memory_order_relaxed);
+  forget_waiter(set);
 }
 
 bool has_epoll_records(int fd) {
@@ -311,7 +307,7 @@ EpollMove::EpollMove(int fd) : fd_(fd) {
     const Locked locked;
     for (const Record* one = list_of(fd).load(); one != nullptr && count_ < kMost;
          one = one->next) {
-      if (!one->is_deleted) entries_[count_++] = {one->set, one->event};
+      entries_[count_++] = {one->set, one->event};
     }
   }
   std::size_t kept = 0;

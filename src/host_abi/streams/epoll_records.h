@@ -47,8 +47,7 @@ bool may_be_mistaken(int set, int fd, std::uint64_t data);
 // Tells the kernel of late changes of `fd`, and that nobody has left `stream`: one step for others.
 // Returns false if nobody had.
 bool tell_and_stop_leaving(int fd, Socket& stream);
-// Whether something was ever added to a set with this number; forgets all that was.
-bool was_set(int set);
+// Whatever was added to a set with this number, and who waits in it.
 void forget_records_of_set(int set);
 // `fd` is about to be closed or replaced, or will not become a stream any more.
 void forget_epoll_records(int fd);

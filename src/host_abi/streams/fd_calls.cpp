@@ -8,6 +8,7 @@
 #include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/inside.h"
 #include "host_abi/streams/left_rung.h"
+#include "host_abi/streams/set_waiters.h"
 #include "host_abi/streams/table.h"
 
 #include <fcntl.h>

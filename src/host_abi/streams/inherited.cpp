@@ -3,10 +3,10 @@
 
 #include "host_abi/sockets/common/stdio_streams.h"
 #include "host_abi/streams/connections.h"
-#include "host_abi/streams/epoll_records.h"
 #include "host_abi/streams/fabric.h"
 #include "host_abi/streams/left_rung.h"
 #include "host_abi/streams/own_link.h"
+#include "host_abi/streams/set_waiters.h"
 #include "host_abi/streams/table.h"
 
 #include <fcntl.h>

@@ -74,7 +74,7 @@ class Lefts {
     return one.socket->uses.load(std::memory_order_relaxed) == one.use;
   }
 
-  std::array<Left, 64> entries_{};
+  std::array<Left, kMostLeft> entries_{};
   std::size_t count_ = 0;
 };
 
@@ -411,12 +411,11 @@ bool is_any_left() {
 void forget_set(int set) {
   if (!is_set(set)) return;
   settle_all_left();
-  if (was_set(set)) forget_records_of_set(set);
-  forget_waiter(set);
+  forget_records_of_set(set);
 }
 
 void begin_set(int set, bool closes_at_exec) {
-  if (was_set(set)) {
+  if (is_set(set)) {
     forget_records_of_set(set);  // untold: they are of the other set
     settle_all_left();
   }
@@ -425,10 +424,6 @@ void begin_set(int set, bool closes_at_exec) {
 
 void change_set_flags(int set, int flags) {
   if (!note_closes_at_exec(set, (flags & FD_CLOEXEC) != 0)) settle_all_left();
-}
-
-bool is_set(int fd) {
-  return was_set(fd) || is_known_set(fd);
 }
 
 void share(int set) {

@@ -25,6 +25,9 @@
 
 namespace ib::host_abi::stream_switch {
 
+// A thread leaves at most so many.
+inline constexpr int kMostLeft = 64;
+
 // The calling thread waits in this set. `looks`: as it is now, it will look before it sleeps; else
 // its links are settled sooner than they are left.
 void note_wait(int set, bool looks);
@@ -69,7 +72,6 @@ void forget_set(int set);
 // `set` is a new one; one that had its number was closed by system call.
 void begin_set(int set, bool closes_at_exec);
 void change_set_flags(int set, int flags);  // F_SETFD
-bool is_set(int fd);
 // `set` has another number, or another process has it, or it is in another set: no link is left
 // rung in it.
 void share(int set);

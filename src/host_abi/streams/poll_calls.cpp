@@ -145,13 +145,11 @@ class EpollWait {
   static constexpr std::int64_t kBetweenLooks = 50'000;
   // They are looked for once before the thread sleeps, and has to settle its links.
   static constexpr std::int64_t kBeforeSleep = kSpinNs / 2;
-  // Links that are left may take all the room.
-  static constexpr int kMostTries = 64;
-
   bool is_look_due(std::int64_t now) const {
     const bool is_first = last_look < begin_ && now - begin_ >= kBeforeSleep;
     return has_others || is_first || now - last_look >= kBetweenLooks;
   }
+  // Links that are left may take all the room: each is seen in as many looks as there are.
   int look_in_kernel(std::int64_t ns) {
     for (int tries = 0;; ++tries) {
       // Others may settle them while the kernel looks.
@@ -162,7 +160,7 @@ class EpollWait {
       const Filtered some = filter_left(set_, events_, found);
       has_others = some.has_others;
       const bool may_be_more = found == room_ || some.has_told;
-      if (some.kept > 0 || !may_be_more || tries == kMostTries) return some.kept;
+      if (some.kept > 0 || !may_be_more || tries == kMostLeft) return some.kept;
       ns = 0;
     }
   }

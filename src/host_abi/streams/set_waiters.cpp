@@ -13,7 +13,7 @@
 namespace ib::host_abi::stream_switch {
 namespace {
 
-// Instead of a thread. Unknown: the set was not seen made, so others may have it.
+// Instead of a thread. One that was not seen made may be others', too: it counts as that of many.
 constexpr std::uint32_t kUnknown = 0;
 constexpr std::uint32_t kNobody = 1;
 constexpr std::uint32_t kMany = 2;
@@ -47,7 +47,7 @@ void note_made(int set, bool closes_at_exec) {
 }
 
 bool note_closes_at_exec(int set, bool on) {
-  if (!is_known_set(set)) return true;
+  if (!is_set(set)) return true;
   std::uint64_t before = kOpenAtExec;
   if (on) {
     waiter_of(set).compare_exchange_strong(before, word_of(kNobody));
@@ -60,7 +60,12 @@ bool note_closes_at_exec(int set, bool on) {
   return true;
 }
 
-bool is_known_set(int fd) {
+void note_added(int set) {
+  std::uint64_t unknown = kUnknown;
+  if (has_place(set)) waiter_of(set).compare_exchange_strong(unknown, word_of(kMany));
+}
+
+bool is_set(int fd) {
   return has_place(fd) && waiter_of(fd).load(std::memory_order_relaxed) != kUnknown;
 }
 

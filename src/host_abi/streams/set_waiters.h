@@ -12,7 +12,10 @@ namespace ib::host_abi::stream_switch {
 void note_made(int set, bool closes_at_exec);
 // FD_CLOEXEC was changed. Returns false if it is open at exec now, and was not.
 bool note_closes_at_exec(int set, bool on);
-bool is_known_set(int fd);
+// Something was added to it.
+void note_added(int set);
+// Whether either was called for a set with this number.
+bool is_set(int fd);
 // The calling thread is about to wait there. Returns false if it is not the only one any more: then
 // what others have not told has to be told.
 bool note_waiter(int set);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "host_abi/streams/epoll_records.h"
 
+#include "host_abi/streams/set_waiters.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -109,9 +111,9 @@ TEST_F(EpollMoveTest, AnOnlyRecordIsOneWithDataOfItsOwn) {
   const int other = ::epoll_create1(EPOLL_CLOEXEC);
   record_epoll(other, EPOLL_CTL_ADD, fd_, &event);
   EXPECT_FALSE(only_record(fd_).has_value());
-  EXPECT_TRUE(was_set(other));
+  EXPECT_TRUE(is_set(other));
   forget_records_of_set(other);
-  EXPECT_FALSE(was_set(other));
+  EXPECT_FALSE(is_set(other));
   EXPECT_TRUE(only_record(fd_).has_value());
   ::close(other);
 }

@@ -78,7 +78,7 @@ TEST_F(SetWaiters, ASharedSetStaysShared) {
 
 TEST_F(SetWaiters, OneThatExecutedProgramsHaveHasNoOnlyWaiter) {
   note_made(kSet, false);
-  EXPECT_TRUE(is_known_set(kSet));
+  EXPECT_TRUE(is_set(kSet));
   EXPECT_TRUE(note_waiter(kSet));
   EXPECT_FALSE(is_only_waiter(kSet));
   EXPECT_TRUE(note_closes_at_exec(kSet, true));
@@ -91,7 +91,7 @@ TEST_F(SetWaiters, OneThatExecutedProgramsHaveHasNoOnlyWaiter) {
   EXPECT_TRUE(note_closes_at_exec(kSet, false));
   forget_waiter(kSet);
   EXPECT_TRUE(note_closes_at_exec(kSet, true));
-  EXPECT_FALSE(is_known_set(kSet));
+  EXPECT_FALSE(is_set(kSet));
 }
 
 TEST_F(SetWaiters, NumbersWithoutAPlaceAreNobodys) {
